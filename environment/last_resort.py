@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from environment.types import FloatArray, IntArray, PlacementRequest, Vm
     from environment.view import ClusterView
 
-#: What every agent has beside cpus and memory: nobody pays more for it.
+#: Resources that every agent has beside cpus and memory: they do not raise a price.
 _USUAL = frozenset((*BASIC, "disk", "ports"))
 _ANY_NUMBER = np.iinfo(np.int64).max
 _NEVER = float("inf")
@@ -60,9 +60,9 @@ class OpensAt:
 
     def __init__(self) -> None:
         self._vms: tuple[Vm, ...] = ()
-        #: By what is asked for.
+        #: By the requested resources.
         self._steps: dict[object, _Steps | None] = {}
-        #: By identity, with what keeps that: a request does not change.
+        #: By identity, with the request itself to keep that: a request does not change.
         self._known: dict[int, tuple[PlacementRequest, float]] = {}
 
     def next_at(self, view: "ClusterView", queue: "Sequence[PlacementRequest]") -> float:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from environment.kernel.resized_jobs import SparedResources
     from environment.kernel.state import Batch
 
-#: A policy's one method, for those who need no more of it.
+#: A policy's one method, for callers that need no more of it.
 Decide = Callable[[ClusterView, Sequence[PlacementRequest]], Decision]
 
 

@@ -9,11 +9,12 @@ from types import FrameType
 from environment.types import Job, Wait
 
 _HERE = Path(__file__).parents[1]
-#: Policies that come with Stoker, and what calls policies.
+#: Policies that come with Stoker, and the packages that call policies.
 _OURS = f"{_HERE / 'agents'}/"
 _CALLERS = (_OURS, f"{_HERE / 'environment'}/", f"{_HERE / 'daemon'}/")
 _PACKAGES, _PYTHON = (f"{sysconfig.get_path(name)}/" for name in ("purelib", "stdlib"))
-#: What a policy's code may raise: `sys.exit()` in it ends its decision alone. Not Ctrl-C, nor limits of ours.
+#: Exceptions that a policy's code may raise: `sys.exit()` in it ends its decision alone. Not Ctrl-C, nor
+#: limits of ours.
 FOREIGN = (Exception, SystemExit, GeneratorExit)
 #: Of an error's own text so much is kept. Chosen: a sentence and some values.
 _LONGEST = 500

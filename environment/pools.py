@@ -19,10 +19,10 @@ from environment.spot_forecast import Forecast
 if TYPE_CHECKING:
     from environment.types import FloatArray, IntArray
 
-#: Part of a unit that is not charged as a whole one more: what rounding adds.
+#: Part of a unit that is not charged as one whole unit more: the rounding error.
 _DUST = 1e-9
-#: The keeper `forecast` looks ahead for so many boots. Chosen: of 0.5, 1, 1.5 and 2, with 1.5 both the bill
-#: and completion are less than what `break_even` and time-outs reach.
+#: Number of boots that the idle policy `forecast` looks ahead. Chosen: of 0.5, 1, 1.5 and 2, with 1.5 both
+#: the bill and completion are less than those of `break_even` and time-outs.
 _BOOTS_AHEAD = 1.5
 
 

@@ -124,7 +124,7 @@ class ResourceArrays:
         for name in {name for size in sizes for name in size.thousandths}:
             amounts, kind = np.unique([size.thousandths.get(name, 0) for size in sizes], return_inverse=True)
             fitting = self.get(name) // amounts.clip(1)[:, None]
-            fitting[amounts == 0] = np.iinfo(np.int64).max  # who takes nothing of it is not limited by it
+            fitting[amounts == 0] = np.iinfo(np.int64).max  # a request of zero is not limited by it
             room = fitting[kind] if room is None else np.minimum(room, fitting[kind], out=room)
         if room is None:
             raise ValueError("an executor takes something")

@@ -13,10 +13,10 @@ from typing import Any
 CPUS, MEMORY = "cpus", "mem"
 THOUSANDTHS = 1000
 
-#: What every VM has and every executor takes, in the order in which amounts are told.
+#: Resources of every VM and every executor, in the order in which amounts are shown.
 BASIC = (CPUS, MEMORY)
 _BASIC = frozenset(BASIC)
-#: How users call what Mesos gives another name.
+#: Users' words for resources that have another name in Mesos.
 _WORDS = {MEMORY: "MiB"}
 
 
@@ -208,9 +208,10 @@ def _nonzero(amounts: dict[str, int]) -> Resources:
     return Resources(amounts)
 
 
-#: What may be cut: an executor may be given less of these than its job asks for, of all else exactly that.
-#: But none is given less than so much, whoever decides, unless its job asks for less. Chosen: what Mesos
-#: gives its own executors at least, and the least memory with which Spark's start (`framework.spark.memory`).
+#: Resources that may be cut, with the least of each: an executor may get less of these than its job asks for,
+#: and exactly the requested amount of all others. No policy gives less than the least, unless the job asks
+#: for less. Chosen: the least that Mesos gives its own executors, and the least memory with which Spark
+#: starts (`framework.spark.memory`).
 LEAST = Resources.of(0.1, 896)
 #: In steps of how many thousandths amounts are cut, when not of one: memory is given in whole MiB.
 STEPS = {MEMORY: THOUSANDTHS}

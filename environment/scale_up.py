@@ -12,7 +12,7 @@ from conf.defaults import RESOURCE_WEIGHT
 from environment.resources import Resources
 from environment.types import Job
 
-#: How much what a job takes counts beside its own time, while nobody waits.
+#: Weight of a job's share of the cluster beside its own time, while no job waits.
 _TAKEN = RESOURCE_WEIGHT / (1 - RESOURCE_WEIGHT)
 
 

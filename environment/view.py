@@ -215,7 +215,7 @@ class ClusterView:
         """Number of executors of the request that may be placed on each VM now; int64 [N], read-only."""
         known: tuple[PlacementRequest, IntArray] | None = self.__dict__.get("_room")
         if known is not None and known[0] is request:
-            return known[1]  # who has looked for room often asks again, to say why there was none
+            return known[1]  # callers that looked for room often ask again for the reason
         room, most = self.usable.room(request.size), self._most_otherwise(request)
         room = room if most is None else np.minimum(room, most)
         room.flags.writeable = False
@@ -395,6 +395,6 @@ class ClusterView:
         return view
 
 
-#: What a view has in common with one of the same VMs: what it was made of, and what is computed of them.
+#: Attributes that a view shares with one of the same VMs: its inputs, and the values computed of them.
 _OF_VMS = ("prices_per_hour", "spot", "paid", "extras", "_bars", "capacity", "index")
 _KEPT = (*(part.name for part in fields(ClusterView)), *_OF_VMS)

@@ -105,7 +105,7 @@ class QueueOnView(Sequence[PlacementRequest]):
         self._sizing = sizing
         self._pressure: Pressure | None = None
         self._shown: dict[str, PlacementRequest] = {}
-        #: Room by what a request asks for: most jobs of a long queue are alike.
+        #: Room by the resources of a request: most jobs of a long queue are alike.
         self._rooms: dict[object, int] = {}
 
     def __len__(self) -> int:
@@ -139,7 +139,7 @@ class QueueOnView(Sequence[PlacementRequest]):
             return request
         if self._pressure is None:
             self._pressure = pressure_on(self._view, self._queue)
-        # The number may have been cut to what the machine carries.
+        # The number may have been cut to the JVM limit of the machine.
         return self._sizing.shown(request, self._view, self._pressure).first(request.count)
 
     def _fitting(self, request: PlacementRequest) -> PlacementRequest:
@@ -296,7 +296,7 @@ def _ask(
             if not faults and isinstance(queue, WaitingRequests):
                 over = queue.refuses(view, request, decision)
                 faults = (over,) if over else ()
-    except FOREIGN as error:  # whatever it raises must not stop the queue
+    except FOREIGN as error:  # no exception of the policy may stop the queue
         faults = (failure(error),)
     else:
         if not faults and isinstance(decision, Wait):
@@ -320,7 +320,7 @@ def _in_vain(view: ClusterView, first: PlacementRequest, wait: Wait, held: HeldB
             return waits_in_vain(first.job, wait)
         seconds = None if held is None else held.fits(first, view.at)
         return "" if seconds is None else holds_back(first.job, seconds, wait)
-    # That a master offers less for a moment is no change: what is free counts.
+    # A master that offers less for a moment is no change: the free resources count.
     if held is not None and not (
         view.offered is not None and held.knows(first) and has_room(replace(view, offered=None), first)
     ):

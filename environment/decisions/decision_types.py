@@ -10,7 +10,7 @@ from environment.resources import Resources
 from environment.types import Place, Wait
 from environment.view import ClusterView
 
-#: Of what the parts of a placement are made.
+#: Types of the elements of each part of a placement.
 _PARTS: dict[str, tuple[type, ...]] = {
     "placement": (int, np.integer),
     "why": (str,),
@@ -55,7 +55,8 @@ def _misshapen_wait(wait: Wait, vms: int) -> tuple[str, ...]:
     keeps: object = wait.keeps
     if not isinstance(keeps, tuple) or not all(_is_kept(kept, vms) for kept in keeps):
         return (
-            f"what the decision to wait keeps should be pairs of one of the {vms} VMs and a time in seconds",
+            f"the VMs that the decision to wait keeps should be pairs of one of the {vms} VMs and a time "
+            "in seconds",
         )
     return ()
 

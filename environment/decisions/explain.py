@@ -124,11 +124,11 @@ class _Sight:
         self._place = place
         self._size = size
         self._request = request
-        #: What is free before this job, of cpus, memory and what else it asks for: [N] by name.
+        #: Free resources before this job, of cpus, memory and all others that it requests: [N] by name.
         self._free = {name: view.free.amounts(name) for name in dict.fromkeys((*BASIC, *request.size))}
         self._closes_some = view.closes_some(request)
-        #: Executors of this job by the VM that they were placed on: how many, what they take that is not
-        #: taken off yet, since few VMs are looked at again, and what the others left of it.
+        #: Executors of this job by the VM that they were placed on: their number, resources that are not
+        #: subtracted yet (few VMs are looked at again), and the free resources after the others.
         self._placed: Counter[int] = Counter()
         self._taken: dict[int, list[Resources]] = {}
         self._left: dict[int, Resources] = {}

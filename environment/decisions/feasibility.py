@@ -16,7 +16,7 @@ from environment.resources import BASIC, LEAST, MEMORY, STEPS, THOUSANDTHS, Reso
 from environment.types import Place, PlacementRequest, Vm
 from environment.view import ClusterView
 
-#: So many VMs that are left out are named in a reason, the others counted. Chosen: what fits a few lines.
+#: Number of unavailable VMs that a reason names; the others are counted. Chosen: a few lines of text.
 _CLOSED_NAMED = 3
 
 
@@ -144,7 +144,7 @@ def not_offered(view: ClusterView, index: int, wanted: Resources, executors: int
         return f"{vm.name} has no offer from the master yet"
     if found := shortfalls(vm, offered.resources.at(index), wanted):
         lacks = ", ".join(f"{short.free:.10g} {short.resource}" for short in found)
-        return f"{vm.name} has only {lacks} offered yet of what is free"
+        return f"only {lacks} of the free resources of {vm.name} are offered yet"
     if offered.ports[index] < executors * EXECUTOR_PORTS:
         return str(Shortfall(vm.name, "ports", executors * EXECUTOR_PORTS, float(offered.ports[index])))
     return None
@@ -199,7 +199,7 @@ def nowhere(use: SpotUse, vms: Iterable[Vm], barred: Callable[[Vm], str]) -> str
     """Return why a job with this use of spot VMs is barred from all of these VMs."""
     others = (vm for vm in vms if use != ("never" if vm.spot else "only"))
     more = next((f"; {vm.name} {barred(vm)}" for vm in others), "")
-    return f"no VM is there that it may use (spot: {use}){more}"
+    return f"there is no VM that it may use (spot: {use}){more}"
 
 
 def whole_cluster_shortfall(

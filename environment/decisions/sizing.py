@@ -25,7 +25,8 @@ from environment.view import ClusterView
 #: For each that waits, how many a job holds up: itself, and one that comes meanwhile. Chosen: of 1 to 8, from
 #: 2 on there is no difference in burst (docs/results/sizes.md).
 _HELD_UP = 2.0
-#: So many requests are looked at to see whether all could have what they ask for. Chosen: most of any queue.
+#: Number of requests that are checked to see whether all could have their full size. Chosen: most of any
+#: queue.
 _LOOKED_AT = 256
 #: So many numbers of executors are tried of a job that may have more different ones.
 _COUNTS = 64
@@ -39,9 +40,10 @@ class Sizes:
 
     #: The least share of its executors, and of their cpus, that a job gets which sets no bounds itself.
     floor: float = 1.0
-    #: How much what a job takes of the cluster counts where nobody waits; the rest is its own time.
+    #: Weight of a job's share of the cluster where no job waits; the rest is its own time.
     beta: float = RESOURCE_WEIGHT
-    #: `marginal`: what a core more costs and saves. `half`: half the cpus while more than one job waits.
+    #: `marginal`: the cost and the saving of one more core. `half`: half the cpus while more than one job
+    #: waits.
     rule: Literal["marginal", "half"] = "marginal"
 
     def __post_init__(self) -> None:
@@ -130,10 +132,10 @@ class Sizing:
         Considers sizes for which the empty cluster has room; all sizes where there is none.
         """
         job = request.job
-        if not (pressure.cpus and pressure.memory_mib):  # nobody knows of what it would be a part
+        if not (pressure.cpus and pressure.memory_mib):  # its share of the cluster is unknown
             return request
         offers = self._offers_of(job, view)
-        if job.expected_duration is None:  # nobody knows what a smaller size would do
+        if job.expected_duration is None:  # the effect of a smaller size is unknown
             best = 0
         elif self.sizes.rule == "half":
             best = _half(offers, pressure)

@@ -32,9 +32,9 @@ from conf.defaults import UNKNOWN_DURATION
 from environment.number_format import times
 from environment.types import FloatArray, Job, PlacementRequest
 
-#: Of so many jobs is known what they have borne, before it is seen which of them wait no more.
+#: Number of jobs whose bypasses are remembered before those that wait no more are dropped.
 _KEPT = 1024
-#: What is lost of a time when it is computed, as a share of it: nobody waits for another moment for that.
+#: Relative rounding error of a computed time; no job waits for one more moment because of it.
 _ROUNDED = 1e-6
 _AGAIN = attrgetter("again")
 
@@ -87,7 +87,7 @@ def _times(text: str) -> float:
     except ValueError:
         times = math.nan
     if not 0 <= times < math.inf:
-        right = "should be seconds, or times what a job is expected to take, as in 2x"
+        right = "should be seconds, or a multiple of a job's expected duration, as in 2x"
         raise ValueError(f"patience: {right}, found {text!r}")
     return times
 

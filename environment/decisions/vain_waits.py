@@ -21,9 +21,10 @@ from environment.policy import Policy, bounds_waits
 from environment.types import Job, PlacementRequest
 from environment.view import ClusterView
 
-#: For how long the first job may be held back though it fits: seconds, and times what it is expected to take.
-#: Chosen: twice what any policy that comes with Stoker does (`lookahead`: twice the job's time), and so long
-#: that who waits for a task to end or a cheaper VM to be free has had its time; it is a safety net.
+#: For how long the first job may be held back though it fits: seconds, and a multiple of its expected
+#: duration. Chosen: twice the longest of any policy that comes with Stoker (`lookahead`: twice the job's
+#: time), and so long that a policy that waits for a task to end or a cheaper VM to be free has had its time;
+#: it is a safety net.
 LEAST, TIMES = 1800.0, 4.0
 
 #: Of so many jobs is known since when they fit, before those are forgotten that fit longest ago.

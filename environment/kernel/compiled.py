@@ -25,7 +25,8 @@ from numba.core.dispatcher import Dispatcher
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 _KERNEL = Path(__file__).parent
-#: Packages of this project, and what is run: constants of others are taken to stay as they are.
+#: Packages of this project, and the program that runs: constants of other packages are taken to stay as they
+#: are.
 _OURS = {"__main__", *(path.parent.name for path in _KERNEL.parents[1].glob("*/__init__.py"))}
 
 
@@ -33,8 +34,9 @@ class _Sources(NamedTuple):
     """Sources of a compiled function: folders of code and frozen constants."""
 
     folders: frozenset[Path]
-    #: Module, name and value of what is frozen into it: a module may have them from anywhere. Of a NamedTuple
-    #: that is the order of its fields, which numba's types do not tell apart when they are of one kind.
+    #: Module, name and value of each constant frozen into it: a module may have them from anywhere. Of a
+    #: NamedTuple the value is the order of its fields, which numba's types do not tell apart when they are of
+    #: one kind.
     constants: frozenset[tuple[str, str, str]]
 
 
@@ -138,7 +140,7 @@ def _without_a_door(compiled: Any) -> None:
         message = f"{name} is called by compiled functions alone: @njit(entry=True) lets Python call it"
         raise TypeError(message)
 
-    def keep(result: Any) -> None:  # among what compiled functions find, not among what Python does
+    def keep(result: Any) -> None:  # among the names that compiled functions find, not among those of Python
         compiled.overloads[tuple(result.signature.args)] = result
 
     compiled.add_overload, compiled._compile_for_args = keep, refuse

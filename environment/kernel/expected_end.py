@@ -34,7 +34,7 @@ def expected_end(now: float, started: float, seconds: float, spread: float) -> f
         return started + seconds
     if seconds <= 0.0:
         return now
-    sigma = spread if spread > 0.0 else MEASURED_SPREAD  # it has outlasted what was said to be certain
+    sigma = spread if spread > 0.0 else MEASURED_SPREAD  # it has outlasted its certain duration
     z = math.log(passed / seconds) / sigma + sigma / 2.0
     if z < EARLY:
         return started + seconds

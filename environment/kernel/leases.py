@@ -13,18 +13,18 @@ from environment.kernel.hash_random import uniform
 from environment.kernel.state import LEASE_COLUMNS as COLUMNS
 from environment.kernel.state import Batch
 
-#: Columns of `MachineArrays.leases`, seconds. The terms: to boot, how long an idle VM is kept, the least
-#: and the unit that is charged; and 1 if it is kept besides for as long as is charged anyway. One that is
-#: kept for ever was there from the beginning, and is there at the end. How often a second a spot VM is
-#: taken away, by which numbers that is drawn, what share of the work of executors there is done again then,
-#: and for how long it is drained, which is charged.
+#: Columns of `MachineArrays.leases`, seconds. The terms: to boot, how long an idle VM is kept, the least and
+#: the unit that is charged; and 1 if it is kept besides for as long as is charged anyway. A VM that is kept
+#: for ever exists from the beginning to the end. How often a second a spot VM is taken away, the number of
+#: the stream that draws it, the share of the executors' work there that is done again then, and for how long
+#: it is drained, which is charged.
 BOOT, KEEP, MINIMUM, GRANULARITY, AS_CHARGED, RATE, STREAM, REWORK, DRAIN = range(9)
-#: What changes: when it was opened last, when it was or is up, when it closes or closed, when its cloud takes
-#: it away; and before that: for how long it was open, for how long it booted, what was charged, and how often
-#: it was opened (a number).
+#: The changing columns: when it was opened last, when it was or is up, when it closes or closed, when its
+#: cloud takes it away; and before that: for how long it was open, for how long it booted, the charged
+#: seconds, and how often it was opened (a number).
 OPENED, READY, CLOSES, TAKEN, STOOD, BOOTED, CHARGED, OPENINGS = range(9, COLUMNS)
 
-#: Part of a unit that is not charged as a whole one more: what rounding adds.
+#: Part of a unit that is not charged as one whole unit more: the rounding error.
 _DUST = 1e-9
 
 

@@ -14,10 +14,11 @@ from environment.kernel.state import CONSOLIDATE, SPREAD, Float32Array
 #: Columns of the VMs, and numbers behind them.
 NATURAL_VM_FEATURES, NATURAL_FEATURES = 23, 28
 
-#: Of what a job leaves of a VM that is held longer for it, the share that others are believed to use; what
-#: room on a VM that is held anyway is worth, as a share of its price: as `agents.greedy` takes it.
+#: The share of a VM that other jobs are believed to use, of the rest that a job leaves on a VM held longer
+#: for it; and the worth of room on a VM that is held anyway, as a share of its price: the values of
+#: `agents.greedy`.
 _SHARED, _ROOM = 0.9, 0.9
-#: So many executors, and so many jobs that wait, are one half of what a number without bound may be.
+#: Numbers of executors and of waiting jobs that map to one half, as numbers without bound map to 0..1.
 _EXECUTORS, _JOBS = 4.0, 8.0
 
 
@@ -91,7 +92,7 @@ def write_natural(scene: Scene, beta: float, out: Float32Array) -> None:
         out[at + 12] = share_of(hold / usual, 1.0)
         added, shared, one = np.inf, np.inf, np.inf
         if takes > 0:
-            # In units of what as many cores cost on average for as long as the head takes.
+            # In units of the average cost of as many cores for as long as the head takes.
             worth = dearness / (takes * part_cpus)
             longer, covered = max(boot + mine - hold, 0.0) / mine, min(hold, boot + mine) / mine
             used = min(takes * max(part_cpus, part_memory), 1.0)

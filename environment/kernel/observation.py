@@ -37,13 +37,14 @@ RICH_VM_FEATURES, RICH_FEATURES = 11, 8
 #: Numbers of each further job, without types.
 UPCOMING_FEATURES = 4
 
-# By what the rich observation divides: the same for every cluster, so that weights that were learned on one
-# mean the same on another. Chosen: somewhat above the VMs of Islam 2022, Table 4, and its jobs.
+# Divisors of the rich observation: the same for every cluster, so that weights learned on one mean the same
+# on another. Chosen: somewhat above the VMs of Islam 2022, Table 4, and its jobs.
 CPUS = 16.0
 MEMORY_GIB = 64.0
 PRICE_PER_HOUR = 1.0
 EXECUTORS = 8.0
-#: Times t have no bound: they are t / (t + SECONDS). Chosen: about what a job of the paper's sizes takes.
+#: Times t have no bound: they are t / (t + SECONDS). Chosen: about the duration of a job of the paper's
+#: sizes.
 SECONDS = 240.0
 #: Numbers of jobs grow with the cluster: x of them per VM are x / (x + JOBS_PER_VM).
 JOBS_PER_VM = 1.0

@@ -86,7 +86,7 @@ def advance_sized(batch: Batch, spared: SparedResources, b: int, until: float) -
     state, jobs = batch.state, batch.jobs
     before = state.running[b]
     advance(batch, b, until)
-    # Ended jobs are behind the end of the heap. `advance` gave back what they asked for, which is too much.
+    # Ended jobs are behind the end of the heap. `advance` gave back their requested sizes, which is too much.
     for i in range(state.running[b], before):
         job = state.heap[b, i]
         for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):

@@ -21,7 +21,7 @@ class RewardOptions:
     waited: float = -1.0
     #: For an action against the rules, which ends the episode.
     violation: float = -200.0
-    #: R_fixed: what a perfect episode earns at its end (eq. 14).
+    #: R_fixed: the reward of a perfect episode at its end (eq. 14).
     fixed: float = 10_000.0
     #: How much cost counts at the end of an episode; the rest is time. One of the paper's five values.
     beta: float = 0.5

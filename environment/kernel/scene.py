@@ -6,7 +6,7 @@ from environment.kernel.compiled import njit
 from environment.kernel.state import SmallIntArray
 from environment.types import FloatArray, IntArray
 
-#: Of so many jobs that wait is known what they ask for all together.
+#: Number of waiting jobs whose requests are summed.
 QUEUE_SEEN = 256
 
 
@@ -24,7 +24,7 @@ class Scene(NamedTuple):
     held: IntArray  # executors on the VM, with those in `placed`
     busy_until: FloatArray  # when the last of the jobs ends, as is believed, that run there; past without any
     # Of clusters with pools; empty where all VMs are there, always.
-    ready_at: FloatArray  # when each would be up for what is placed there now; past of one that is
+    ready_at: FloatArray  # when each would be up for a job placed there now; in the past for one that is
     is_open: IntArray  # 1 where it is, or boots
     clock: float
     waiting: int  # jobs that have arrived and not started, the head too

@@ -21,7 +21,7 @@ BoolArray = NDArray[np.bool_]
 RUNNING, FINISHED, VIOLATED = 0, 1, 2
 #: Values of `JobArrays.prefers`.
 ANYWHERE, SPREAD, CONSOLIDATE = 0, 1, 2
-#: The same by what `environment.types.Job.prefers` says.
+#: The same by the values of `environment.types.Job.prefers`.
 PREFERENCES = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
 #: Values of `Rules.duration_model`: every placement is as good as any other; or the rule of Islam 2022, 7.1,
 #: by which a job takes `penalty` times as long when its placement is not good.
@@ -43,13 +43,13 @@ class Layout(NamedTuple):
     types: int = 0
     #: How many jobs behind the head are shown.
     upcoming: int = 0
-    #: How much cost counts for who decides; the rest is time. The natural one shows it.
+    #: Weight of cost for the policy; the rest is time. The natural observation shows it.
     beta: float = 0.5
 
 
-#: What arrays are indexed by: episodes, VMs, jobs, executors of all jobs. An `Episode` has no first of these.
+#: Axes of the arrays: episodes, VMs, jobs, executors of all jobs. An `Episode` has no first of these.
 _B, _BN, _BM, _BE = "B", "BN", "BM", "BE"
-#: The same of what only clusters with pools have: VMs, and what is known of each (see `leases.py`).
+#: Axes that only clusters with pools have: VMs, and the columns of each lease (see `leases.py`).
 _BP, _BPL = "BP", "BPL"
 
 
@@ -70,8 +70,8 @@ class JobArrays(NamedTuple):
     """
 
     jobs: Annotated[IntArray, _B]  # how many
-    believed: Annotated[IntArray, _B]  # 1 when something else is believed of jobs than what is true, else 0
-    # What a job costs and takes when it is placed neither well nor badly: rewards are in units of these.
+    believed: Annotated[IntArray, _B]  # 1 when beliefs about jobs differ from the truth, else 0
+    # Cost and duration of a job when it is placed neither well nor badly: rewards are in units of these.
     unit_dollars: Annotated[FloatArray, _B]
     unit_seconds: Annotated[FloatArray, _B]
     arrival: Annotated[FloatArray, _BM]  # seconds
@@ -86,7 +86,7 @@ class JobArrays(NamedTuple):
     first: Annotated[IntArray, _BM]  # where the job's executors begin in `State.placement`
 
 
-#: The fields of `JobArrays` that say what a job is, by what they are arrays of.
+#: The fields of `JobArrays` that describe a job, by their type of number.
 REALS = slice(JobArrays._fields.index("arrival"), JobArrays._fields.index("milli_cpus"))
 NUMBERS = slice(JobArrays._fields.index("milli_cpus"), JobArrays._fields.index("first"))
 
@@ -116,11 +116,11 @@ class State(NamedTuple):
     start: Annotated[FloatArray, _BM]
     end: Annotated[FloatArray, _BM]
     expected: Annotated[FloatArray, _BM]  # seconds that it was believed to take when it started, as placed
-    # What is believed of all that when it was last observed, where something else is than what is true:
+    # Beliefs about all that when it was last observed, where they differ from the truth:
     believed_until: Annotated[FloatArray, _BN]  # latest end of any job there
     believed_next: Annotated[FloatArray, _B]  # first end of a job that runs
     # The same of queue and cluster as a whole, where that is observed (see `observation.sum_up`):
-    usual_seconds: Annotated[FloatArray, _B]  # mean of what jobs are believed to take
+    usual_seconds: Annotated[FloatArray, _B]  # mean of the durations that jobs are believed to have
     longest_seconds: Annotated[FloatArray, _B]  # the most that one that waits is believed to take
     waiting_work: Annotated[FloatArray, _B]  # thousandths of cpus times seconds
     ready_at: Annotated[FloatArray, _BP]  # when each VM would be up

@@ -80,7 +80,7 @@ class ClusterModel:
             ev.Tick: self._on_tick,
         }
 
-    # ---- what others ask ------------------------------------------------------------------------
+    # ---- queries ----------------------------------------------------------------------------------
 
     @property
     def options(self) -> ModelOptions:
@@ -348,7 +348,7 @@ class ClusterModel:
 
     def _on_measured(self, event: ev.VmsMeasured) -> None:
         if self._parts.book.measure(self._parts.joining.measured(event) if self._parts.places else event):
-            self._parts.supply.want()  # what was not known before may be a place
+            self._parts.supply.want()  # a VM that was not known before may be a place
 
     def _on_inverse_offers(self, event: ev.InverseOffersReceived) -> None:
         """The master wants VMs back: it may have those on which nothing of ours runs, others later."""

@@ -11,7 +11,7 @@ from environment.model.messages import commands as cmd
 from environment.model.messages import events
 from environment.model.messages.snapshot import VmSize
 
-#: Where sizes of VMs are listed, and what a size of an executor consisted of in logs of the first Stoker.
+#: Fields that list sizes of VMs, and the parts of an executor's size in logs of the first Stoker.
 _VM_SIZES = frozenset({"sizes", "told", "others"})
 _AMOUNTS = frozenset({"cpus", "memory_mib"})
 

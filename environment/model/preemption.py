@@ -36,7 +36,7 @@ from environment.resources import NOTHING, Resources, total
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 
-#: So many of what is remembered of a job's givings are kept, the last of them.
+#: Number of a job's losses that are remembered, the last of them.
 _REMEMBERED = 100
 
 
@@ -94,7 +94,7 @@ class PreemptionState:
                 self._waits[taking.taker] = taking.why
         self._sought_at = sought_at
 
-    # ---- who gives way ---------------------------------------------------------------------------------
+    # ---- victims -----------------------------------------------------------------------------------------
 
     def due(self, now: float) -> bool:
         """Whether a search is due, as a job waits: the event `RoomSought` starts it."""
@@ -189,7 +189,7 @@ class PreemptionState:
         least = job.job.fewest if job.job.dynamic is None else job.job.dynamic.min
         return max(there - least, 0)
 
-    # ---- what is taken ---------------------------------------------------------------------------------
+    # ---- transfers ---------------------------------------------------------------------------------------
 
     def _take(self, taker: JobRecord, found: PreemptionPlan, view: ClusterView) -> None:
         """Make the victims give way, and reserve their resources for the taker."""
@@ -240,7 +240,7 @@ class PreemptionState:
         for task in given:
             self._accounts.lose(task.vm_id, job.job.id, victim.lost / len(given), self._turn.now)
 
-    # ---- what becomes of it ----------------------------------------------------------------------------
+    # ---- ends of transfers -------------------------------------------------------------------------------
 
     def wake(self) -> None:
         """Before an event: give up transfers past their deadline, as of that deadline."""
@@ -250,7 +250,7 @@ class PreemptionState:
 
     def _give_up(self, taking: PendingTransfer) -> None:
         job, kept = self._roster.job(taking.taker), self._reservations.release(taking.taker)
-        why = f"what others were to give for it was not given up within {TAKING_PATIENCE:g} s"
+        why = f"executors promised to it by other jobs were not released within {TAKING_PATIENCE:g} s"
         self._void(taking, why)
         if job is not None and kept is not None:
             self._lives.decided_again(job, why, taking.until)

@@ -11,9 +11,9 @@ from environment.queues.shares import Scope, Standings, Use
 from environment.queues.types import Most, Queues
 from environment.resources import BASIC, Resources, told
 
-#: Of dollars per hour, when prices are compared with what may be paid: thirds of a price are the price.
+#: Of dollars per hour, when prices are compared with a limit: thirds of a price are the price.
 _DECIMALS = 9
-#: What may be too much beside resources, whose names have no spaces.
+#: Limited quantities beside resources, whose names have no spaces.
 _RUNNING, _PER_HOUR, _PER_DAY = "running jobs", "dollars per hour", "dollars per day"
 
 
@@ -25,9 +25,9 @@ class Over(NamedTuple):
 
     scope: Scope
     most: Most
-    #: A resource, or what else he may not have more of.
+    #: A resource, or another limited quantity.
     what: str
-    #: What he has, and has spent today; what is asked for.
+    #: Present usage and today's spending of the scope; then the job's request.
     use: Use
     spent: float
     takes: Resources
@@ -113,7 +113,7 @@ class ShareLimits:
         self._bounds = cache(self._bounds_of)
         self._above = cache(self._above_of)
         self._by_user = cache(self._by_user_of)
-        #: Whether there is any limit at all, and whether there is one of what is spent on a day.
+        #: Whether there is any limit at all, and whether there is one on a day's spending.
         self.any = any(queue.most or queue.most_per_user for queue in queues)
         bounds = (most for queue in queues for most in (queue.most, queue.most_per_user))
         self.by_day = any(most.dollars_per_day is not None for most in bounds)

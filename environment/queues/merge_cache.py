@@ -11,11 +11,11 @@ from environment.queues.sorted_lines import Key, SortedJobs
 from environment.queues.types import Queue
 from environment.resources import NOTHING, Resources
 
-#: Of so many queues and users it is kept what was found, at most.
+#: Number of queues and users whose results are kept, at most.
 _KEPT = 100_000
-#: And of so many sets of queues in which somebody waits, and of so many queues what order their jobs have.
+#: And number of sets of queues with waiting jobs, and of queues with their order of jobs.
 _TREES, _STREAMS = 100, 10_000
-#: An amount, which keeps its id as it is kept, and what part of the whole it is, of each thing.
+#: An amount, which keeps its id while it is cached, and its share of the whole, of each resource.
 Parts = tuple[Resources, Sequence[float]]
 
 
@@ -23,10 +23,10 @@ class CacheKey(NamedTuple):
     """A stream, and all that it depends on: where nothing of this has changed, it would be found again."""
 
     stream: JobStream
-    #: The lines of jobs by queue, and what is held, as far as it counts: these very ones.
+    #: The lines of jobs by queue, and the held resources, as far as they count: these very ones.
     lines: tuple[tuple[str, object], ...]
     uses: tuple[tuple[Scope, Use], ...]
-    #: What else counts.
+    #: Further inputs.
     like: tuple[object, ...]
 
     def holds(self, standings: Standings, lines: Mapping[str, object], like: tuple[object, ...]) -> bool:
@@ -53,10 +53,10 @@ class MergeCache:
         self._trees: dict[tuple[str, ...], tuple[Beneath, ...]] = {}
         self._streams: dict[tuple[Key, str], CacheKey] = {}
         self._merged: dict[tuple[Key, str], MergedStream] = {}
-        #: Held by who has more found of streams.
+        #: Held by the thread that extends a stream.
         self.finding = Lock()
         self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
-        #: What users had and which was their line, with how they stood then, by class and queue.
+        #: Usage and line of each user, with their standing then, by class and queue.
         self._stood: dict[
             tuple[Key, str], tuple[float, Resources, dict[str, tuple[Use, SortedJobs, Any]]]
         ] = {}
@@ -136,7 +136,7 @@ class MergeCache:
         self, standings: Standings, kind: Key, queue: Queue, lines: Mapping[str, SortedJobs]
     ) -> Sequence[Any]:
         """Users of a queue of jobs by share, each with the key of its first job."""
-        # Of whatever changes of its users, the queue has a part.
+        # A queue includes every change of its users.
         use, step, whole = standings.of((queue.path, None)), standings.step, standings.whole
         known = self._users.get((kind, queue.path))
         if known is None or known[0] is not lines or known[1] is not use or known[2:4] != (step, whole):

@@ -65,7 +65,7 @@ class OrderedQueue(WaitingRequests):
             return
         number = 0
         while number < self._window:
-            # Who looks further mostly goes on, so that as many again are looked for as there were.
+            # A reader that looks further mostly goes on, so as many again are looked for as there were.
             found, last = self._reach(min(max(2 * number, 1), self._window))
             if last <= found.start + number:
                 return
@@ -209,11 +209,11 @@ class Order:
         """Search for this many jobs; return the number found."""
         found = self.found
         if len(found) < count:
-            # Who decides and who only watches may look at the same queue, each in a thread of its own.
+            # The acting policy and the shadow may look at the same queue, each in a thread of its own.
             with self._known.finding:
                 try:
                     found.extend(islice(self._rest, count - len(found)))
-                except BaseException:  # whatever was half found is found anew by the next
+                except BaseException:  # half-found results are found anew by the next
                     self._known.forget()
                     raise
         return len(found)

@@ -23,13 +23,13 @@ from environment.queues.types import Sharing
 from environment.resources import Resources
 from environment.types import Job, PlacementRequest
 
-#: Of what has had less than this more than its due, it is not said that it had more.
+#: Factor over its due up to which a queue or user is not said to have had more.
 _NOTICEABLE = 1.05
 
 #: Of so many jobs of each queue it is told, without being asked, which limit is in their way.
 _TOLD = 20
 
-#: A running job that asks for more: since when, its number, and what for.
+#: A running job that asks for more: since when, its number, and its request.
 Grows = tuple[float, int, PlacementRequest]
 
 
@@ -45,9 +45,9 @@ class Ordering:
         self.shares = Shares(sharing)
         self.limits = ShareLimits(sharing.queues)
         self._lines, self._ages = Lines(), Lines()
-        #: Where who waits stands in his line, and by age.
+        #: Place of each waiting job in its line, and by age.
         self._places: dict[str, tuple[Path, WaitingJob, WaitingJob]] = {}
-        #: When whose deadline cannot be met any more.
+        #: Times when a job's deadline can no longer be met.
         self._late: list[tuple[float, int, str]] = []
         self._known = MergeCache()
         self._overtaken: dict[str, int] = {}
@@ -177,7 +177,7 @@ class Ordering:
         over = self.limits.over(standings, job.queue, job.owner, least, more_jobs=int(not request.joins))
         return over.why if over else ""
 
-    # ---- what is asked -----------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------
 
     def over(self, request: PlacementRequest, whole: Resources, now: float, day: str = "") -> str:
         """Which limit keeps a request from being placed, in words; empty when none does."""

@@ -29,15 +29,15 @@ from environment.view import ClusterView
 
 #: For how long a job has waited at least that takes from others, seconds. Chosen: some rounds of offers.
 HOLD = 5.0
-#: Why nothing is taken for who only waits for his turn, or for offers.
+#: Reason not to preempt for a job that only waits for its turn, or for offers.
 THERE_IS_ROOM = "there is room for it"
 #: Of so many jobs, the first in order, it is looked whether something is guaranteed to their queues.
 _WINDOW = 64
 #: How often it is looked whether somebody gives way, seconds.
 LOOK = 2.0
-#: What is believed to end within so long is waited for: it is about as long as executors are drained.
+#: Executors believed to end within so long are waited for: it is about as long as executors are drained.
 SOON = DRAIN_SECONDS
-#: For how long what was taken is kept for its taker, until all of it is there. Chosen: a driver gives the
+#: For how long taken executors are reserved for the taker, until all are there. Chosen: a driver gives the
 #: last executors up that have nobody to take their blocks after 120 s.
 TAKING_PATIENCE = 180.0
 
@@ -138,7 +138,8 @@ class _Search:
         sharing: Sharing,
         awaited: Mapping[str, Resources],
     ) -> None:
-        # What is free will be offered, so that nobody has to give way for what is only on its way.
+        # All free resources will be offered, so that no job has to give way for those that are only on their
+        # way.
         self._view = view if view.offered is None else view.changed(offered=None)
         self._taker, self._request = taker, taker.request
         self._holders, self._sharing, self._awaited = holders, sharing, awaited
@@ -155,7 +156,7 @@ class _Search:
         if not self._terms.by:
             raise NothingTakenError("preemption is off")
         if now < self._taker.rests_until:
-            raise NothingTakenError("it gave way to another job a moment ago, and takes nothing for a while")
+            raise NothingTakenError("it was preempted a moment ago, and may not preempt others for a while")
         if room_in_all(self._view, request) >= request.fewest:
             raise NothingTakenError(THERE_IS_ROOM)
         self._see_who_ends_soon()
@@ -191,7 +192,7 @@ class _Search:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.nan_to_num(passed / whole, nan=0.0) >= self._terms.nearly_done
 
-    # ---- who may be taken from -------------------------------------------------------------------------
+    # ---- victims -----------------------------------------------------------------------------------------
 
     def _plan_by(self, by: Cause) -> PreemptionPlan:
         holders, terms = self._holders, self._terms
@@ -201,11 +202,11 @@ class _Search:
         may &= ~holders.of_queues(self._protected)
         if by == "priority":
             may &= holders.priorities < self._request.job.priority
-            nobody = f"nobody has a lower priority than {self._request.job.priority} who may give way"
+            nobody = f"no job that may be preempted has a lower priority than {self._request.job.priority}"
         else:
             queue = self._short_queue()
             may &= ~holders.of_queues(lambda path: is_in(path, queue))
-            nobody = f"nobody outside of {queue} may give way"
+            nobody = f"no job outside of {queue} may be preempted"
         if not may.any():
             raise NothingTakenError(nobody)
         young = self._view.at - holders.started_at <= terms.young
@@ -230,7 +231,7 @@ class _Search:
                 return queue.path
         if not found:
             raise NothingTakenError(f"nothing is guaranteed to its queue {job.queue}")
-        raise NothingTakenError(f"with it, {found[-1].path} would have more than is guaranteed to it")
+        raise NothingTakenError(f"with it, {found[-1].path} would exceed its guarantee")
 
     def _held_in(self, path: str, names: Resources) -> dict[str, int]:
         """Resources that jobs of a queue hold or have reserved, thousandths by name."""

@@ -109,13 +109,13 @@ class ProgressiveFilling:
         self._gone = _both(gone, scene.skipped)
         #: Whether a limit is in the way of a job that starves: it may be another after a placement.
         self.blocked = False
-        #: Of whom a job that starves needs all that is left.
+        #: Queues and users whose remaining room a starving job needs in full.
         self._kept: dict[Scope, str] = {}
         #: Jobs that were found because they starve.
         self._early: set[str] = set()
-        #: What limits leave, by queue, or by user where one of them is of each.
+        #: Room left by limits, by queue, or by user for limits of each user.
         self._rooms: dict[str | Scope, tuple[LimitRoom, ...]] = {}
-        #: What scopes have, with those found so far, as parts of the whole.
+        #: Usage of scopes, with the jobs found so far, as parts of the whole.
         self._vectors: dict[Scope, list[float]] = {}
         #: Queues of which some were found in another way than by their streams, and those above them.
         self._touched: set[str] = set()
@@ -152,7 +152,7 @@ class ProgressiveFilling:
             for _, _, entry in merged.found:  # the next class stands behind it
                 self.added(entry)
 
-    # ---- who may be placed -------------------------------------------------------------------------
+    # ---- jobs that may be placed -------------------------------------------------------------------------
 
     def look(self, entry: WaitingJob) -> Answer:
         """Whether limits and other jobs allow an entry now, or else another of its user or queue."""
@@ -314,7 +314,7 @@ class ProgressiveFilling:
         if not self._kept and path not in self._touched:
             lines, standings = self.scene.tree[kind], self.standings
             of = tuple((leaf, lines[leaf]) for leaf in leaves)
-            # Whatever any of them or of their users has more is part of what the topmost has.
+            # All usage of any of them or of their users is part of the topmost queue's usage.
             uses = tuple((scope, standings.of(scope)) for scope in self.scene.limits.above(path))
             self.scene.known.see(kind, path, CacheKey(stream, of, uses, self._like(path, leaves)))
         return stream

@@ -19,8 +19,8 @@ from environment.queues.sorted_lines import Key, SortedJobs, WaitingJob
 if TYPE_CHECKING:
     from environment.queues.progressive_filling import ProgressiveFilling
 
-#: How a queue stands among its neighbours: those below their guarantee are first, then those with the least;
-#: of equals, whose next job is older. Where the order is not fair, as its next job does.
+#: Rank of a queue among its neighbours: those below their guarantee are first, then those with the least; of
+#: equals, the one with the older next job. Where the order is not fair, the rank of its next job.
 Rank = tuple[int, float]
 Standing = tuple[Any, ...]
 #: How a queue stood before a job of it was found, its path, and that job.
@@ -101,10 +101,10 @@ class UserStream(JobStream):
         self._queue = filling.queue(path)
         self._had = list(filling.had((path, None)))
         self._rows = filling.scene.tree[kind][path]
-        self._heap = list(filling.users(kind, path))  # what is sorted is a heap
-        #: The next job of users who were looked at, and those behind it.
+        self._heap = list(filling.users(kind, path))  # the sorted list is a heap
+        #: The next job of users that were looked at, and those behind it.
         self._next: dict[str, tuple[WaitingJob, Iterator[WaitingJob]]] = {}
-        #: What users have of whom some was found.
+        #: Usage of users with found jobs.
         self._users: dict[str, list[float]] = {}
 
     def _more(self, filling: "ProgressiveFilling") -> bool:

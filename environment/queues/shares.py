@@ -14,18 +14,18 @@ from environment.resources import NOTHING, Resources
 #: A queue by its path (None), or one of its users.
 Scope = tuple[str, str | None]
 
-#: So many times what is held now counts what was held on average: with as much of both, who gets large jobs
-#: gets too little, as he is next only when he has next to nothing. Chosen: with 1 the furthest of ten users
-#: was 8 % off his share, with 10 half of that.
+#: Weight of the present usage against the average of the past: with equal weights, a user of large jobs gets
+#: too little, being next only with next to no usage. Chosen: with 1 the furthest of ten users was 8 % off its
+#: share, with 10 half of that.
 PAST = 10.0
-#: In so many steps a half-life passes, and what happens in one happens, as far as the past is concerned, when
-#: it begins: so shares change only then, and with what is held. Forgotten late by this are four percent.
+#: Number of steps of a half-life; events in a step happen, as far as the past is concerned, when it begins:
+#: so shares change only then, and with present usage. Forgotten late by this are four percent.
 _STEPS = 16
 #: To so many decimals shares are compared: sums of the same amounts in another order are the same share.
 _DECIMALS = 12
 #: Of a dollar, in which prices are added up.
 _PARTS = 10**12
-#: A share of what there is that is forgotten altogether.
+#: A share of the cluster that is forgotten altogether.
 _DUST = 1e-6
 
 
@@ -79,9 +79,9 @@ def _mixed(held: float, past: float, left: float) -> float:
 
 
 _NOTHING_SPENT: Mapping[Scope, float] = {}
-#: Of who never held anything.
+#: Usage of a scope that never held anything.
 NO_USE = Use()
-#: What queues (None) and their users have, by the path of the queue.
+#: Usage of queues (None) and their users, by the path of the queue.
 Uses = Mapping[str, Mapping[str | None, Use]]
 _NOBODY: Mapping[str | None, Use] = {}
 

@@ -70,7 +70,7 @@ class SortedJobs:
         piece = self._own(number)
         insort(piece, entry)
         if len(piece) > _PIECE:
-            # Most join at the end, and leave whatever is in front of it as it is.
+            # Most jobs join at the end, and leave the entries in front of them as they are.
             half = len(piece) - 1 if piece[-1] is entry else len(piece) // 2
             parts = piece[:half], piece[half:]
             self._mine.discard(id(piece))
@@ -153,7 +153,7 @@ class Lines:
     def __init__(self, tree: Tree | None = None, classes: Sequence[Key] = ()) -> None:
         self._tree: dict[Any, Any] = dict(tree or {})
         self._classes = list(classes)
-        #: What was not handed out since it was made, and may be changed.
+        #: Entries that were not handed out since they were made, and may be changed.
         self._mine: set[tuple[Any, ...]] = set()
 
     def add(self, path: Path, entry: WaitingJob) -> None:

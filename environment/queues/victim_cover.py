@@ -86,7 +86,7 @@ def _cheapest(
     if int(gain.sum()) < missing:
         return None
     steps = np.flatnonzero(gain > 0)
-    # What a step costs is all that is taken on its VM since the step before.
+    # A step costs all that is taken on its VM since the step before.
     paid = _sums(cost[order], starts, group)[steps]
     same = np.concatenate(([False], group[steps][1:] == group[steps][:-1]))
     earlier = np.concatenate(([0.0], paid[:-1]))

@@ -87,7 +87,7 @@ class VictimSelector:
             count = max(min(self._request.count, most), count)
         if most < count:
             raise NothingTakenError(
-                f"even if all gave way from whom it may take there would be room for {max(most, 0)} of "
+                f"even if all jobs that it may preempt gave way, there would be room for {max(most, 0)} of "
                 f"{counted(self._request.count, 'executor')} of {self._request.size}"
             )
         need += count - self._fewest()
@@ -99,7 +99,9 @@ class VictimSelector:
         for base in (limited, limited[:0]):
             if (choice := self._with_jobs(whole, elastic, base, need)) is not None:
                 return choice, count
-        raise NothingTakenError("whom it could take from would have less than is guaranteed")
+        raise NothingTakenError(
+            "the queues that it could take from would have less than is guaranteed to them"
+        )
 
     def _with_jobs(self, whole: IntArray, elastic: IntArray, base: IntArray, need: int) -> Victims | None:
         """Whole jobs that make room together with executors of elastic ones, with these if need be."""
@@ -173,7 +175,7 @@ class VictimSelector:
             kept = self._within(chosen, taken)
             if len(kept) == len(chosen):
                 return chosen
-            # Of whom too much was chosen no other executor may be chosen instead.
+            # No other executor may be chosen instead from a holder of which too much was chosen.
             over = self._over(chosen, kept)
             rows = rows[~over[self._holders.of[rows]] | np.isin(rows, kept)]
         return None

@@ -17,11 +17,11 @@ class Arrivals:
         """`jobs` are in order of submission; dependencies on jobs outside of them hold no job."""
         self._jobs = jobs
         self._places = {job.id: place for place, job in enumerate(jobs)}
-        #: What each job that is held still comes after, and who comes after what.
+        #: Unmet dependencies of each held job, and the jobs that come after each.
         self._unmet: dict[str, set[str]] = {}
         self._after: dict[str, list[str]] = {}
         self._next: list[tuple[float, int]] = []
-        #: Of arrays of which so many run at once: who was let go and has not ended, and who is next in line.
+        #: Of arrays with a limit of jobs at once: those released and not ended, and those next in line.
         self._going: dict[str, set[str]] = {job.array: set() for job in jobs if job.at_most is not None}
         self._in_line: dict[str, deque[str]] = {array: deque() for array in self._going}
         #: When those were submitted that are held, the first in front: policies are asked then, as ever.

@@ -30,13 +30,13 @@ class SimulatedCluster:
         self._batch, self._vms, self._meter = batch, vms, meter
         self.ids = [vm.id for vm in vms]
         self._index = {vm.id: number for number, vm in enumerate(vms)}
-        #: By number in the kernel: the VMs that are there, and one behind them for what is lost, if anything.
+        #: Numbers in the kernel: the present VMs, and one behind them for lost resources, if any.
         self._there: IntArray = np.arange(len(vms))
         #: The rows of the kernel's that are shown: as a slice, which is quicker, as long as none is lost.
         self._shown: IntArray | slice = slice(len(vms))
-        #: What could be had of the VMs that are left; None as long as none is lost.
+        #: Maximum capacity of the VMs that are left; None as long as none is lost.
         self._reach: MaxCapacity | None = None
-        #: What is free beside cpus and memory, of which the kernel knows nothing: thousandths, [N] by name.
+        #: Free resources beside cpus and memory, which the kernel does not know: thousandths, [N] by name.
         others = sorted({name for job in jobs for name in job.size.thousandths} - {*BASIC})
         self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
         self._empty = _empty(vms, others)

@@ -34,33 +34,33 @@ class SimulationOptions:
     fitted: FittedDurations | None = None
     #: By job type: which placement it prefers. Types that are not there prefer none.
     profiles: Mapping[str, JobProfile] = field(default_factory=load_profiles)
-    #: What policies may expect of all that, and the seed of where they err.
+    #: Beliefs of policies about all that, and the seed of their errors.
     belief: Belief = field(default_factory=Belief)
     seed: int = 0
-    #: What they may expect of spot VMs.
+    #: Beliefs about spot VMs.
     spot_belief: SpotBelief = field(default_factory=SpotBelief)
-    #: Whether it is expected of running jobs what a daemon expects, by the rule of placement: what a fitted
-    #: model says of placement and company no daemon knows.
+    #: Whether beliefs about running jobs are those of a daemon, by the rule of placement: no daemon knows a
+    #: fitted model's effects of placement and neighbours.
     as_daemon: bool = False
     #: How long idle VMs of pools are kept.
     keeping: IdleTimeout = BREAK_EVEN
-    #: What VMs of spot pools cost over time, by pool; of others what the cluster says.
+    #: Prices of VMs of spot pools over time, by pool; others have the cluster's.
     prices: Mapping[str, PriceHistory] = field(default_factory=dict)
-    #: What is lost on the way; nothing by default.
+    #: Losses on the way; none by default.
     losses: tuple[Loss, ...] = ()
     #: How sizes are chosen that jobs leave open, and whether others may be smaller too.
     sizes: Sizes = field(default_factory=Sizes)
     #: Whether executors join running jobs that began with fewer, while nobody waits.
     grows: bool = True
-    #: Queues, and in which order their jobs are placed; None: first come, first served, whatever the queue.
+    #: Queues, and the order in which their jobs are placed; None: first come, first served over all queues.
     sharing: Sharing | None = None
     #: How many executors and drivers run at once, as all of them share one machine; None: any number.
     jvms: int | None = None
-    #: What is drawn by seed of workloads that are what they are, such as files; nothing by default.
+    #: Properties drawn by seed for workloads that are fixed, such as files; none by default.
     vary: tuple[Varied, ...] = ()
     #: How many events, decisions among them, a run takes at most; None: `EVENTS` and so many for each job.
     most_events: int | None = None
-    #: Keep what policies made of every VM with every decision; large for large clusters.
+    #: Keep the policies' scores of every VM with every decision; large for large clusters.
     scores: bool = False
 
     def workload(self, name: str | Path, seed: int, jobs: int | None = None) -> Workload:

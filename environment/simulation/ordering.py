@@ -27,7 +27,7 @@ class InOrder:
         self._empty = Ordering(sharing)
         self._vms = {vm.id: vm for vm in vms}
         self._whole = total([vm.resources for vm in vms])
-        #: What jobs hold that run, and until when it was charged.
+        #: Resources of running jobs, and until when they were charged.
         self._held: dict[str, tuple[JobHolding, float]] = {}
         self._turns: OrderedQueue | None = None
         #: The last day on which anything was charged.
@@ -123,7 +123,7 @@ class InOrder:
             return math.inf
         return (now // SECONDS_PER_DAY + 1.0) * SECONDS_PER_DAY
 
-    # ---- what a day has cost -----------------------------------------------------------------------
+    # ---- cost of a day --------------------------------------------------------------------------------
 
     def _charge(self, now: float) -> None:
         if self._charges:

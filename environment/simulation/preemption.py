@@ -37,7 +37,8 @@ class PreemptionTotals:
     executors: int = 0
     jobs: int = 0
     dollars: float = 0.0
-    #: When who gave how many executors to whom, or (0) all of it: (seconds, job, job, executors).
+    #: Time, victim, taker and number of executors of each preemption, 0 for a whole job: (seconds, job, job,
+    #: executors).
     log: list[tuple[float, str, str, int]] = field(default_factory=list)
 
     def fields(self) -> dict[str, Any]:
@@ -64,9 +65,9 @@ class SimulatedPreemption:
         self._requests = requests
         self._missing, self._growing, self._gave, self._stopped = missing, growing, gave, stopped
         self._given: dict[str, _LastPreemptions] = {}
-        #: When who was given something last.
+        #: When each job last received something.
         self._took: dict[str, float] = {}
-        #: Those that are stopped, and what they ask for.
+        #: Stopped jobs, with their requests.
         self.waiting: dict[int, PlacementRequest] = {}
         self.preempted = PreemptionTotals()
 

@@ -72,7 +72,7 @@ class SimulatedGrowth:
         for at, _, number in order:
             running = self._running[number]
             if at >= now:
-                continue  # as in the daemon, whose round is about who waited when it began
+                continue  # as in the daemon, whose round is about the jobs that waited when it began
             job, had = running.job, running.taken
             if self._missing.lacks(number) or not (more := more_executors(job, had)):
                 continue

@@ -233,7 +233,7 @@ def _endless(world: World, events: int) -> str:
     return (
         f"the simulation was stopped after {events:,} events, at {world.now:,.0f} s of its clock: {still}; "
         "a job that is interrupted again and again may hardly ever end, and a larger limit (--most-events) "
-        "lets it go on"
+        "continues the run"
     )
 
 

@@ -53,9 +53,9 @@ class World:
         told: Sequence[Job] | None = None,
     ) -> None:
         """`jobs` in order of arrival; the options define the beliefs about them, unless `told` does."""
-        #: The jobs by id, with what they really take.
+        #: The jobs by id, with their true properties.
         self.truth = {job.id: job for job in jobs}
-        #: `jobs` are in order of arrival, with what is believed of them.
+        #: `jobs` are in order of arrival, with the believed properties.
         self.jobs = believed(jobs, options, pace) if told is None else tuple(told)
         self.vms = vms
         believed_vms = vms
@@ -67,14 +67,14 @@ class World:
         gives_way = options.sharing is not None and bool(options.sharing.preemption.by)
         self._tracks = spot or bool(options.losses) or gives_way
         rows = (*vms, _NOWHERE) if self._tracks else vms
-        # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
+        # With a pace, only the pace knows a job's duration, and the kernel learns it when the job is placed.
         self.pace = pace
         durations = DurationOptions(model="fixed") if pace else options.durations
         self.batch: Batch = make_batch(
             [episode_of(jobs, rows, keeping=options.keeping, seed=options.seed)],
             numbers_of(RewardOptions(), durations),
         )
-        #: What all that costs.
+        #: The cost of all that.
         self.meter = Meter(self.batch, vms, options.prices)
         self._cluster = SimulatedCluster(self.batch, believed_vms, jobs, self.meter)
         self._ids, self._take = self._cluster.ids, self._cluster.take
@@ -89,7 +89,7 @@ class World:
         self._sizes: dict[int, tuple[Resources, ...]] = {}
         self.spared = resized_jobs.nothing_spared(self.batch)
         self.options = options
-        #: What executors take, by their place in the kernel, where that is not what their job asks for.
+        #: Sizes of executors, by their place in the kernel, where they differ from the job's request.
         self.given: dict[int, Resources] = {}
         as_daemon = not options.belief.exact and (pace is None or options.as_daemon)
         self.missing = MissingExecutors(
@@ -109,7 +109,7 @@ class World:
             exact=options.belief.exact,
             grows=options.grows and not self._cluster.elastic,
         )
-        #: Who gives way to others; None where nobody does.
+        #: Preemption between jobs; None where there is none.
         self.giving: SimulatedPreemption | None = None
         if gives_way and options.sharing is not None:
             self.giving = SimulatedPreemption(

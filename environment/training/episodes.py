@@ -62,7 +62,7 @@ class Episodes:
             if job.resources:
                 raise WorkloadError(
                     f"{job.name} asks for {' and '.join(sorted(job.resources))}; episodes for training know "
-                    "cpus and memory alone, so leave the column resources out"
+                    "only cpus and memory, so leave the column resources out"
                 )
             if job.spot != "allowed" and any(vm.spot for vm in self.vms):
                 raise WorkloadError(

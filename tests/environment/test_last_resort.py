@@ -192,7 +192,7 @@ def test_what_is_said_of_a_reserved_vm() -> None:
     assert check(view, request, Place("job-1", (1,))) == (why,)
     assert view.room_for(request)[1] == 0
     assert view.room_for_driver(job).tolist() == [True, False]
-    assert refusals([job], vms[1:]) == {"job-1": f"no VM is there that it may use (spot: allowed); {why}"}
+    assert refusals([job], vms[1:]) == {"job-1": f"there is no VM that it may use (spot: allowed); {why}"}
     assert why in MaxCapacity(vms[1:], known=True).beyond_vms(request)
     verdict = decide_once(create("ff").decide, view, [request])
     assert isinstance(verdict.decision, Place)

@@ -49,7 +49,7 @@ def test_a_vm_that_a_job_may_not_use_is_no_place_for_it(
 def test_where_a_job_may_use_no_vm_it_is_refused() -> None:
     """A cluster of on-demand VMs is none for a job that may be on spot VMs only."""
     job = replace(make_job(), spot="only")
-    assert refusals([job], VMS[:1]) == {"job-1": "no VM is there that it may use (spot: only)"}
+    assert refusals([job], VMS[:1]) == {"job-1": "there is no VM that it may use (spot: only)"}
 
 
 @pytest.mark.parametrize("allowed", [False, True])

@@ -15,7 +15,7 @@ from environment.model.messages.records import ExecutorRecord
 from environment.model.messages.snapshot import JobSetback, VmSetback
 from environment.number_format import clock
 
-#: Of what an agent says no more is repeated in reasons.
+#: Longest message of an agent quoted in a reason.
 _LONGEST_MESSAGE = 200
 
 
@@ -56,7 +56,7 @@ class LaunchBackoff:
         self._vms: dict[str, _Vm] = {}
         #: When the last launch was made of which a VM is known to have started something.
         self._started: dict[str, float] = {}
-        #: Until when it was looked for what is due.
+        #: Time up to which due pauses were looked for.
         self._woken_at = 0.0
 
     def __bool__(self) -> bool:
@@ -86,7 +86,7 @@ class LaunchBackoff:
         }
         self._woken_at = self._turn.now
 
-    # ---- what happens ------------------------------------------------------------------------------
+    # ---- events ------------------------------------------------------------------------------------
 
     def never_ran(self, task: ExecutorRecord, message: str, *, blamed: bool) -> str:
         """Record a launch that never ran; `blamed` means that the VM did not start it.
@@ -119,7 +119,7 @@ class LaunchBackoff:
     def _blame(self, task: ExecutorRecord, message: str) -> None:
         now = self._turn.now
         if task.launched_at <= self._started.get(task.vm_id, -1.0):
-            return  # it did start what was launched then, or later
+            return  # it did start that launch, or a later one
         vm = self._vms.setdefault(task.vm_id, _Vm(task.vm_name))
         if vm.last != task.launched_at:
             vm.launches, vm.last = vm.launches + 1, task.launched_at
@@ -167,7 +167,7 @@ class LaunchBackoff:
             ends += (job.due, *job.avoided.values())
         return max((end for end in ends if since < end <= self._turn.now), default=None)
 
-    # ---- what follows ------------------------------------------------------------------------------
+    # ---- consequences ------------------------------------------------------------------------------
 
     def due(self, job_id: str) -> float:
         """When the job may be placed (again), seconds."""

@@ -28,9 +28,10 @@ class Releases:
     def __init__(self, turn: EventContext, roster: JobRegistry) -> None:
         self._turn = turn
         self._roster = roster
-        #: Of each held job, what it still comes after: jobs and arrays, by id.
+        #: Unmet dependencies of each held job: jobs and arrays, by id.
         self._unmet: dict[str, dict[str, After]] = {}
-        #: Of each of these, the jobs that have not ended; by job, of which it is one; and who waits for it.
+        #: Of each dependency, the jobs that have not ended; by job, the dependencies that it is part of; and
+        #: by dependency, the jobs that wait for it.
         self._open: dict[str, set[str]] = {}
         self._part_of: dict[str, dict[str, None]] = {}
         self._waiting: dict[str, dict[str, None]] = {}
@@ -136,7 +137,7 @@ class Releases:
     def _one_less(self, key: str, job_id: str, *, well: bool, state: str) -> Iterator[tuple[JobRecord, str]]:
         """Drop an ended job from an awaited set; yield jobs that this releases, or fails with the reason."""
         if (left := self._open.get(key)) is None:
-            return  # who waited for this was over by another of the things that it came after
+            return  # its waiting jobs were released or failed by another of their dependencies
         left.discard(job_id)
         for waiting in [*self._waiting[key]]:
             other, unmet = self._roster.job(waiting), self._unmet.get(waiting)

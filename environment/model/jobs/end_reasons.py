@@ -2,7 +2,7 @@
 
 import re
 
-#: What a driver's end is told with, and what may stand between it and the error.
+#: The text of a driver's end, and the text that may stand between it and the error.
 _ENDED = re.compile(
     r"its driver (?:on \S+ )?(?:exited with code \d+(?: \([^)]*\))?|ended: Command [^:;(]*(?:\([^)]*\))?)"
     r"(?:; it printed last)?: "

@@ -72,7 +72,7 @@ class JobLifecycle:
             self._line.join(job)
         else:
             self._line.rejoin(job)
-        self._supply.want()  # a policy may place it at once, whoever waits before it
+        self._supply.want()  # a policy may place it at once, before other waiting jobs
 
     def wake(self) -> None:
         """Queue the held jobs that are due to start."""
@@ -124,7 +124,7 @@ class JobLifecycle:
             self._roster.replace_gone(job)
             self._roster.explain(job, "lost executors are being launched again")
         self._line.leave(job)
-        self.look_for_growth(job)  # what is left asks again behind all who wait
+        self.look_for_growth(job)  # its remaining requests go behind all waiting jobs
 
     def task_is_there(self, task: ExecutorRecord, state: task_states.TaskState, message: str) -> None:
         """Record that a task of the job starts, runs, or is seen again."""

@@ -50,7 +50,7 @@ class OrderStage:
         self._ordering: Ordering | None = None
         #: The same where nothing is held, ever.
         self._empty: Ordering | None = None
-        #: Somebody who may be placed, by these shares.
+        #: A job that may be placed, with the shares by which it may.
         self._somebody: tuple[str, Standings] | None = None
 
     def __bool__(self) -> bool:
@@ -61,7 +61,7 @@ class OrderStage:
         """How the cluster is shared."""
         return None if self._ordering is None else self._ordering.sharing
 
-    # ---- what it is told ---------------------------------------------------------------------------
+    # ---- changes -----------------------------------------------------------------------------------
 
     def share(self, sharing: Sharing | None, waiting: Iterable[PlacementRequest]) -> None:
         """Order jobs by `sharing` from now on; past usage carries over."""
@@ -130,7 +130,7 @@ class OrderStage:
         per_hour = math.fsum(task.price_per_hour * task.share for task in tasks)
         return JobHolding(job.job.queue, job.job.owner, total(task.resources for task in tasks), per_hour)
 
-    # ---- what it is asked --------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------
 
     def turns(
         self,
@@ -185,7 +185,7 @@ class OrderStage:
         if plain and self._somebody is not None:
             job_id, then = self._somebody
             if job_id in self._ordering and then.uses is standings.uses and then.spent is standings.spent:
-                return True  # whoever joined meanwhile
+                return True  # jobs that joined meanwhile
         head = self.turns().head
         self._somebody = None if head is None else (head.job.id, standings)
         return head is not None

@@ -16,7 +16,7 @@ from environment.model.messages.snapshot import ReconciliationSnapshot
 from environment.model.vms.job_registry import JobRegistry
 from environment.number_format import clock
 
-#: How it begins what is said of what is out of reach.
+#: First words of the reason for a task that cannot be reached.
 OUT_OF_REACH = "cannot be reached since"
 
 

@@ -164,7 +164,7 @@ class ScaleUp:
         """Whether its turn may come: without a driver's request, when it waits `alone` and growth pays."""
         if job.job.dynamic is not None:
             return True
-        just_asked = self._turns[job.job.id].asked_at >= now  # a round is about who waited when it began
+        just_asked = self._turns[job.job.id].asked_at >= now  # a round is about jobs that waited at its start
         if not alone or just_asked or not (short := lacks(job, self._roster)):
             return False
         had = tuple(task.resources for task in self._roster.executors(job))

@@ -59,11 +59,12 @@ class WaitingLine:
         self._growing = ScaleUp(roster, by_itself=grows_by_itself)
         #: Of jobs that grow, the resource profiles of which they could not have an executor even alone.
         self._stuck: dict[str, frozenset[int]] = {}
-        #: What they are told.
+        #: Reasons of the waiting jobs.
         self.reasons = WaitingReasons(roster, self._growing)
-        #: Who waits aside, and whether for a quota alone, so that no VM that comes would help.
+        #: Jobs that wait aside, and whether for a quota alone, so that no new VM would help.
         self._aside: dict[str, bool] = {}
-        #: By what it was looked who has to; what changed since then: jobs of which that is not known.
+        #: The capacity by which jobs were last set aside; and jobs changed since then, which are not checked
+        #: yet.
         self._reach: MaxCapacity | None = None
         self._unseen: dict[str, None] = {}
 
@@ -251,7 +252,7 @@ class WaitingLine:
         avoided = self._setbacks.avoided(request.job.id)
         return replace(request, avoided=avoided) if avoided else request
 
-    # ---- who could not run now even alone ----------------------------------------------------------
+    # ---- jobs that could not run now even alone -----------------------------------------------------
 
     @property
     def aside(self) -> Collection[str]:
@@ -273,7 +274,7 @@ class WaitingLine:
             queued = self._queue if self._reach is None or not quickly else self._out_of(reach)
             self._unseen.update(dict.fromkeys((*queued, *self._relaunch_at, *self._growing)))
             self._reach = reach
-        reach = self._reach  # the same as before, with what was found by it
+        reach = self._reach  # the same as before, with its results
         for job_id in self._unseen:
             job = self._roster.job(job_id)
             if job is None or (quickly and self._stays(job, reach)):

@@ -11,7 +11,7 @@ from environment.model.messages.records import WAITS_ITS_TURN, JobRecord
 from environment.model.vms.job_registry import JobRegistry
 from environment.types import PlacementRequest
 
-#: How the reason of a job begins that waits aside, and what is said of it when it does not any more.
+#: First words of the reason of a job that waits aside, and its reason when it does not any more.
 ASIDE, BACK = "it could not run now even alone", WAITS_ITS_TURN
 #: How the reason of a running job begins that waits for more executors.
 MORE = "asks for more executors than it has"
@@ -30,7 +30,7 @@ class WaitingReasons:
         self.told: str | None = None
         #: Of jobs that wait, why nothing is taken from others for them.
         self.not_taken: Mapping[str, str] = {}
-        #: Whose reason is a limit of a queue.
+        #: Jobs whose reason is a limit of a queue.
         self._kept_back: set[str] = set()
 
     def say(self, job: JobRecord, reason: str) -> None:
@@ -42,7 +42,7 @@ class WaitingReasons:
         if job.state == "queued" and job.gave and job.gave[-1].whole:
             reason = f"{reason}; {job.gave[-1].told}"
         if why := self.not_taken.get(job.job.id):
-            reason = f"{reason}; nothing is taken from others for it: {why}"
+            reason = f"{reason}; no job is preempted for it: {why}"
         if reason != job.reason:
             self._roster.explain(job, reason)
 

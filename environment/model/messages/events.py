@@ -48,15 +48,16 @@ class Restored(Event):
     options: ModelOptions
     moment: ModelSnapshot | None = None
     leases: tuple[Lease, ...] = ()
-    #: The VMs that are paid for, and who decides.
+    #: The VMs that are paid for, and the acting policy.
     accounts: tuple[Account, ...] = ()
     policy: str = ""
-    #: Where there is no moment: who waits for VMs that boot, in order, and which pools are left alone.
+    #: Of records without a snapshot: jobs that wait for VMs that boot, in order, and pools that are left
+    #: alone.
     reserved: tuple[ReservedJob, ...] = ()
     pools: tuple[PoolSetback, ...] = ()
     #: How the cluster is shared; None: jobs are placed as they come.
     sharing: Sharing | None = None
-    #: Where there is no moment: what queues and users were charged today, and have held of late.
+    #: Of records without a snapshot: charges of queues and users today, and their recent usage.
     spent: tuple[Spent, ...] = ()
     used: tuple[PastUsage, ...] = ()
     #: And how jobs have ended that others come after, by id.

@@ -10,11 +10,9 @@ from typing import Literal
 
 from environment.types import Vm
 
-#: `opening`: the provider was asked for it; `booting`: it has opened it, and its agent is not there
-#: yet; `up`: its
-#: agent is; `draining`: nothing new begins there, and what runs there is to move; `closing`: the
-#: provider was asked to
-#: close it; `closed`: it costs nothing more; `lost`: neither, nobody knows how it ended.
+#: `opening`: the provider was asked for it; `booting`: it has opened it, and its agent is not there yet;
+#: `up`: its agent is; `draining`: no task starts there, and running ones are to move; `closing`: the provider
+#: was asked to close it; `closed`: it costs nothing more; `lost`: neither, its end is unknown.
 LeaseState = Literal["opening", "booting", "up", "draining", "closing", "closed", "lost"]
 ENDED_LEASE: frozenset[str] = frozenset({"closed", "lost"})
 
@@ -31,7 +29,7 @@ class Lease:
     vm: Vm
     asked_at: float
     state: LeaseState = "opening"
-    #: For whom it was opened, why it is closed, or what went wrong.
+    #: The job that it was opened for, the reason why it is closed, or its error.
     reason: str = ""
     #: The provider's name of it.
     machine_id: str = ""
@@ -50,7 +48,7 @@ class Lease:
     #: When its closing was asked for.
     closing_at: float | None = None
     closed_at: float | None = None
-    #: What its provider says that it has cost, dollars, where it says so.
+    #: The cost by its provider's own account, dollars, where the provider states it.
     charged: float | None = None
 
     @property

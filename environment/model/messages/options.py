@@ -11,16 +11,17 @@ from conf.util.backoff import Backoff
 from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.types import Vm
 
-#: How long to wait for the offers that are still missing before deciding on what is there. Mesos
-#: allocates once a second.
+#: How long to wait for the offers that are still missing before deciding on those at hand. Mesos allocates
+#: once a second.
 SETTLE = 1.5
 #: For how long the offers are refused that a waiting queue cannot use.
 REFUSE = 5.0
-#: For how long offers are kept that the first job does not fit into, but would together with what is free and
-#: not offered, as when another framework holds the rest. Then they are left to others for as long.
+#: For how long offers are kept that the first job does not fit into, but would together with resources that
+#: are free and not offered, as when another framework holds the rest. Then they are left to others for as
+#: long.
 KEEP = 30.0
-#: What is free and not offered for so long while offers are wanted is in another framework's hands: longer
-#: than we keep and refuse it.
+#: Resources that are free and not offered for so long while offers are wanted are in another framework's
+#: hands: longer than we keep and refuse them.
 WITHHELD = 60.0
 #: How long to wait for offers before asking again: the first call may have been lost.
 ASK_AGAIN = 30.0
@@ -30,13 +31,13 @@ REVIVE = Backoff(first=0.5, longest=ASK_AGAIN)
 RELAUNCH_GRACE = 2.0
 #: Pauses before executors are placed again, longer with each that ended by itself.
 RELAUNCH = Backoff(first=RELAUNCH_GRACE, longest=30.0)
-#: The pause before a job is placed again whose launches never ran, from the second on.
+#: The pause before a job whose launches never ran is placed again, from the second on.
 RETRY = Backoff(first=1.0, longest=60.0)
 #: After so many launches in a row that never ran, a VM is left out for so long.
 LEAVE_OUT_AFTER = 3
 LEAVE_OUT = Backoff(first=30.0, longest=300.0)
-#: How long executors that a running job asks for keep the place before new jobs when there is no room
-#: for one of them: then they stand behind all who wait.
+#: How long executors that a running job asks for keep the place before new jobs when there is no room for one
+#: of them: then they stand behind all waiting jobs.
 GROWTH_PATIENCE = 10.0
 #: Pauses between two questions about the same tasks.
 RECONCILE = Backoff(first=2.0, longest=60.0)
@@ -57,7 +58,7 @@ DECISION_PATIENCE = 30.0
 class ModelOptions:
     """Options from the daemon's config and its host; recorded in the log of events."""
 
-    #: The name of the daemon's host that is kept with jobs whose driver runs there.
+    #: The name of the daemon's host that is stored with jobs whose driver runs there.
     host: str = ""
     #: How many executors and drivers may run at once, as all of them share one machine; None: any number.
     jvms: int | None = None
@@ -65,7 +66,7 @@ class ModelOptions:
     launch_timeout: float = 30.0
     #: How long an executor that cannot be reached is waited for before another takes its place.
     unreachable_timeout: float = 60.0
-    #: On a VM whose planned maintenance begins within so much time nothing new is begun.
+    #: No task is started on a VM whose planned maintenance begins within so many seconds.
     maintenance_margin: float = 0.0
     #: The VMs of pools, which are opened when something is placed there; their ids are their names.
     places: tuple[Vm, ...] = ()

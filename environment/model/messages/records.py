@@ -14,7 +14,7 @@ from environment.types import Job
 
 #: The reason of a job that waits for nothing but those before it.
 WAITS_ITS_TURN = "waits for its turn"
-#: Whose fault a failure is.
+#: The cause of a failure: the user's program or its infrastructure.
 Fault = Literal["user", "infrastructure"]
 
 
@@ -102,7 +102,7 @@ class ExecutorRecord:
     vm_type: str
     address: str
     price_per_hour: float
-    #: What it takes.
+    #: Its resources.
     resources: Resources
     ports: tuple[int, ...]
     #: When the launch was decided: from then on the resources are held.
@@ -157,7 +157,7 @@ class JobRecord:
     exit_code: int | None = None
     #: Number of the next executor; numbers are never used twice, as Spark refuses to see one again.
     next_executor: int = 0
-    #: Executors lost so far, whoever is to blame.
+    #: Executors lost so far, for any cause.
     losses: int = 0
     #: Those of them that ended by themselves, and not with their VM; a job with too many fails.
     failures: int = 0
@@ -174,16 +174,17 @@ class JobRecord:
     attempts: tuple[Attempt, ...] = ()
     #: Why it has failed, while its driver is still to end.
     failing: str = ""
-    #: What the driver of a dynamic job asks for now, within its bounds; empty: what it begins with.
+    #: The executors that the driver of a dynamic job asks for now, within its bounds; empty: those it begins
+    #: with.
     wanted: tuple[ExecutorRequest, ...] = ()
     #: Why that is less than its driver asks for; empty when it is not.
     capped: str = ""
-    #: When it began to wait for its turn, where something held it before: what it comes after, or its time.
+    #: When it began to wait for its turn, where it was held before: by a dependency, or its start time.
     released_at: float | None = None
     #: When executors joined it while it ran, for one that began with fewer than it asks for, or left it for
     #: another job.
     grown: tuple[Grown, ...] = ()
-    #: What was taken from it for others, and from others for it, the last behind.
+    #: Its losses to other jobs by preemption, and its gains from others, the last behind.
     gave: tuple[PreemptionLoss, ...] = ()
     took: tuple[PreemptionGain, ...] = ()
     #: When it began to wait again, after its launch was undone or its last run ended.

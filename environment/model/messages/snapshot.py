@@ -12,7 +12,7 @@ from environment.resources import NOTHING, Resources
 from environment.spot_forecast import PriceObservations
 from environment.types import Vm
 
-#: The most that may be held of each resource, by Mesos' names; of what is not named, any amount.
+#: The most that may be held of each resource, by Mesos' names; a resource without an entry is free.
 Quota = Mapping[str, float]
 
 

@@ -21,9 +21,9 @@ from environment.model.messages.lease import Lease
 from environment.model.messages.records import ExecutorRecord
 from environment.types import Job, Vm
 
-#: For what a VM is paid: `used` by a job; `idle`, `booting` and `draining` are what nobody used meanwhile;
-#: `rounding` is for whole units, and the least that is charged. No part of the bill is the `difference`: what
-#: its provider says that a VM has cost beyond all of these, negative where it says less.
+#: Purposes that a VM is paid for: `used` by a job; `idle`, `booting` and `draining` are the parts that no job
+#: used meanwhile; `rounding` is for whole units, and the least that is charged. No part of the bill is the
+#: `difference`: the cost by its provider's own account beyond all of these, negative where it is less.
 Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference", "lost"]
 
 
@@ -91,11 +91,11 @@ class Accounts:
         self._vms: tuple[Vm, ...] | None = None
         self._known = False
         self._changed: dict[str, Account] = {}
-        #: By what they are for, as charges of nothing.
+        #: By their purpose, as charges of nothing.
         self._charges: dict[Charge, float] = {}
-        #: Who decides.
+        #: The acting policy.
         self.policy = ""
-        #: Is told what jobs use: of which queue and owner, on which day, dollars.
+        #: Called with the usage of jobs: queue, owner, day, dollars.
         self.spends: Callable[[str, str, str, float], None] | None = None
 
     def state(self) -> tuple[Account, ...]:
@@ -127,7 +127,7 @@ class Accounts:
         self._changed.clear()
         return charges, accounts
 
-    # ---- what VMs do -------------------------------------------------------------------------------
+    # ---- events of VMs -------------------------------------------------------------------------------
 
     def see(self, vms: tuple[Vm, ...], at: float, *, known: bool) -> None:
         """Record the present VMs; all of them, if that is `known`. Those of pools have leases."""
@@ -235,7 +235,7 @@ class Accounts:
             self._differ(account, lease.charged - account.dollars, end)
         self._close(account, end)
 
-    # ---- what that costs ---------------------------------------------------------------------------
+    # ---- their costs ---------------------------------------------------------------------------------
 
     def charge(self, vm_id: str, at: float) -> None:
         """Charge a VM until then to the tasks that hold it now, as since the last charge."""

@@ -26,9 +26,9 @@ from environment.model.vms.reservations import Reservations
 from environment.model.vms.usage_ledger import Ledger
 from environment.resources import NOTHING
 
-#: What a job waits for whose VMs are all up, and what is said when that does not come.
-_OFFERS = "its VMs are up, and it waits for the master to offer what is kept for it there"
-_NO_OFFERS = f"what is kept for it on its VMs was not offered for {options.RESERVED_PATIENCE:g} s"
+#: Reason of a job that waits with all its VMs up, and the reason when that offer does not come.
+_OFFERS = "its VMs are up; it waits for the master to offer the resources reserved for it there"
+_NO_OFFERS = f"the resources reserved for it on its VMs were not offered for {options.RESERVED_PATIENCE:g} s"
 
 
 class Decisions:
@@ -64,7 +64,7 @@ class Decisions:
         self._fleet = fleet
         self._places = places
         self._reservations = reservations
-        #: Jobs that wait until others have given what is kept for them, and why, in words.
+        #: Jobs that wait until others have released the resources reserved for them, with the reason.
         self._taken: Mapping[str, str] = {}
 
     def wait_for(self, taken: Mapping[str, str]) -> None:

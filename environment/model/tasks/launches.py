@@ -22,7 +22,7 @@ from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
 from environment.resources import NOTHING, Resources, total
 from environment.types import Place
 
-TAKEN_BACK = "the master took back what was free where it was to run"
+TAKEN_BACK = "the master rescinded the offers that it was to run on"
 NO_PORTS = "the VM where it was to run has too few ports"
 #: The same of a VM.
 _LACKS = {TAKEN_BACK: "not enough of it is offered", NO_PORTS: "it has too few ports"}

@@ -74,7 +74,7 @@ class TaskLoss:
         if job.ended:
             return "ended with its job"
         if task.released:
-            return "given back by its driver"
+            return "released by its driver"
         return "ended because its job's launch was undone" if job.aborting else ""
 
     def task_ended(self, task: ExecutorRecord, end: ev.TaskChanged, *, never_ran: bool) -> None:
@@ -192,7 +192,7 @@ class TaskLoss:
             return
         job.failing = why
         self._line.leave(job)
-        self._roster.explain(job, f"{why}; its driver is told to end")
+        self._roster.explain(job, f"{why}; its driver is being stopped")
         self._lives.kill_tasks(job)
 
 

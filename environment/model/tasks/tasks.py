@@ -59,7 +59,7 @@ class Tasks:
         task = self._roster.task(event.task_id)
         if task is None or task.ended:
             if event.state not in task_states.ENDED and event.state not in ("unreachable", "unknown"):
-                # Nobody waits for it: what is over stays over, even if a lost VM comes back with it.
+                # No job waits for it: an ended task stays ended, even if a lost VM comes back with it.
                 vm_id = event.vm_id or (task.vm_id if task else "")
                 self._turn.command(cmd.KillTask, event.task_id, vm_id)
             return

@@ -65,7 +65,7 @@ class JoiningVms:
         """Whether the master could tell of agents all the time since then."""
         return self._connected_at is not None and self._connected_at <= since
 
-    # ---- who is waited for ---------------------------------------------------------------------------
+    # ---- awaited agents ------------------------------------------------------------------------------
 
     def wait_for(self, lease: Lease) -> None:
         """The VM of a lease is to come."""
@@ -101,7 +101,7 @@ class JoiningVms:
     def _patience(self, lease: Lease) -> float:
         return boot_of(lease.vm) + self._options.boot_timeout
 
-    # ---- what is told --------------------------------------------------------------------------------
+    # ---- reports of the master ------------------------------------------------------------------------
 
     def met(self, offers: Iterable[Offer]) -> tuple[Offer, ...]:
         """Offers with their VMs as in their leases; offers of unknown leases are declined."""

@@ -47,10 +47,10 @@ class Fleet:
         self._places = places
         self._reservations = reservations
         self._refusals = OpenBackoff(turn, places)
-        #: Who is idle; to be told of all that is put on VMs or leaves them.
+        #: The idle VMs; informed of every task that is put on a VM or leaves it.
         self.idling = IdleVmWatch(turn, places, ledger, reservations, options.keeping)
         self._listings = Listings()
-        #: Whose agents come and go; to be told what the master tells of these.
+        #: VMs whose agents come and go; informed of the master's reports on these.
         self.joining = JoiningVms(turn, places, reservations, self.idling, options)
         #: The number of the last lease.
         self._number = 0
@@ -58,7 +58,7 @@ class Fleet:
         self._gone: dict[str, str] = {}
         self._drained: dict[str, str] = {}
 
-    # ---- what is known -------------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------------
 
     def state(self) -> FleetSnapshot:
         """All but the leases."""
@@ -188,7 +188,7 @@ class Fleet:
         """
         lease = self._places.at(vm_id)
         if lease is None or not self.joining.could_tell(since):
-            return  # there was nobody who could have offered it
+            return  # no agent could have offered it
         self._refusals.refused(lease, f"{lease.vm.name} is up, but {why}", at=at)
 
     def used(self, vm_id: str) -> None:
@@ -278,7 +278,7 @@ class Fleet:
         self._places.add_orphan(lease)
         self.idling.touch(vm.id)
         self._listings.seen(lease, self._turn.now)
-        self._close(lease, "opened twice" if twice else "nobody waits for it")
+        self._close(lease, "opened twice" if twice else "no job waits for it")
 
     def closed(self, event: ev.LeaseClosed) -> None:
         """The VM of a lease costs nothing more."""
@@ -333,7 +333,7 @@ class Fleet:
         self.idling.ended(lease)
         self.joining.forget(lease)
 
-    # ---- what others have to know --------------------------------------------------------------------
+    # ---- reports for other parts ---------------------------------------------------------------------
 
     def _tell_gone(self, lease: Lease, why: str) -> None:
         if self._places.has(lease):

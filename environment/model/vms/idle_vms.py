@@ -89,7 +89,7 @@ class IdleVmWatch:
                 self._places.mark(lease)
         touched.clear()
         if idle:
-            # What ends at once is told of one by one, and is looked at together.
+            # Tasks that end together are reported one by one, and looked at together.
             for lease in [other for other in self._places if other.idle_since == self._turn.now]:
                 self._foresee(lease)
                 self.keep(lease)

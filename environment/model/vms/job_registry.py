@@ -59,15 +59,15 @@ class JobRegistry:
         self._tasks_of: dict[str, dict[str, ExecutorRecord]] = {}
         #: The jobs that ever had a task; most that wait never had.
         self._with_tasks: dict[str, None] = {}
-        #: The jobs whose users said for how long they may run: few of many.
+        #: The jobs with a time limit of their user: few of many.
         self._limited: dict[str, None] = {}
         self._changed_jobs: dict[str, None] = {}
         self._changed_tasks: dict[str, None] = {}
         self._ended: list[EndedJob] = []
-        #: What jobs that were here take beside cpus and memory, by name.
+        #: Resources that jobs here used so far beside cpus and memory, by name.
         self.resources: set[str] = set()
 
-    # ---- who is there ------------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------
 
     def add(self, job: JobRecord) -> None:
         """Add a job without marking it."""
@@ -205,7 +205,7 @@ class JobRegistry:
             return None
         return expected_end(now, job.started_at, seconds, job.job.spread) - now
 
-    # ---- what changes ------------------------------------------------------------------------------
+    # ---- changes -----------------------------------------------------------------------------------
 
     def mark(self, job: JobRecord) -> None:
         """Mark the job's record as changed."""

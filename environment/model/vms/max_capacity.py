@@ -31,7 +31,7 @@ def over_quota(quota: Quota, asked: Resources) -> str | None:
         return None
     most = " and ".join(told(name, quota[name]) for name in over)
     wanted = " and ".join(told(name, asked.amount(name)) for name in over)
-    return f"the master's quota lets our roles have {most} in all, and it takes {wanted}"
+    return f"the master's quota grants our roles {most} in all, but it needs {wanted}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class MaxCapacity:
                 why = whole_cluster_shortfall(there, driver, 1) if there else ONLY_SPOT
             if why is None:
                 return ""
-        return "; ".join((why or "no VM is there that it may use", *self._closed_texts(request)))
+        return "; ".join((why or "there is no VM that it may use", *self._closed_texts(request)))
 
     def _closed_texts(self, request: PlacementRequest) -> Iterator[str]:
         """Reasons why suitable VMs are unavailable now."""

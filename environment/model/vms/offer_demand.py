@@ -38,11 +38,11 @@ class Supply:
         self._apart = False
         #: How often that was asked for since somebody was placed, or began to wait.
         self._asked_for_all = 0
-        #: What is held was decided on in vain, and is to be given back unless it helps to keep it.
+        #: The held offers were decided on in vain, and are to be given back unless keeping them helps.
         self._unused = False
-        #: What is held was decided on in vain, and is kept until more is offered (`options.KEEP`).
+        #: The held offers were decided on in vain, and are kept until more is offered (`options.KEEP`).
         self._kept = False
-        #: When something may be kept again: what is given back is left to others for as long as it was held.
+        #: When offers may be kept again: returned ones are left to others for as long as they were held.
         self._keep_from = 0.0
         #: VMs of which offers were given back, and until when the master therefore offers nothing of them.
         self._declined: dict[str, float] = {}

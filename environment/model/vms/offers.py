@@ -44,32 +44,32 @@ class Offers:
         self._offered_at: dict[str, float] = {}
         self._ledger = ledger
         self._reservations = reservations
-        #: Places of pools where no VM is up: what could be there is as good as offered.
+        #: Places of pools where no VM is up: the resources of a VM there are as good as offered.
         self._places: dict[str, Vm] = {}
         self._offers: dict[str, Offer] = {}
         self._by_vm: dict[str, dict[str, Offer]] = {}
         self._offered: dict[str, Resources] = {}
         self._ports: dict[str, int] = {}
         self._free: dict[str, Resources] = {}
-        #: What others than us hold of VMs, as far as offers showed it.
+        #: Resources of VMs that others than us hold, as far as offers showed it.
         self._others: dict[str, Resources] = {}
         #: VMs of which nothing came in time when it was last waited for.
         self._awaited: set[str] = set()
         self._vms: dict[str, Vm] = {}
         #: VMs whose capacity was seen while no task of ours was there.
         self._measured: set[str] = set()
-        #: Sizes of VMs as the master told them, by VM: better than what can be learned from offers.
+        #: Sizes of VMs as the master reported them, by VM: better than sizes learned from offers.
         self._told: dict[str, Resources] = {}
         #: The master has told which VMs there are beside those of pools, if only that there are none.
         self._counted = False
-        #: VMs of which only tasks of ours are known yet, and so not what is free of them.
+        #: VMs of which only tasks of ours are known yet, and so not their free resources.
         self._guessed: set[str] = set()
         self._gone: set[str] = set()
         #: VMs of which the master offers nothing, and why.
         self._closed: dict[str, str] = {}
         #: When planned maintenance of VMs begins, and for how long, as last told.
         self._windows: dict[str, tuple[float, float | None]] = {}
-        #: What else the master keeps from us.
+        #: Other limits of the master on our offers.
         self._limits: tuple[str, ...] = ()
         self._quota: Quota = {}
         self._incomplete: set[str] = set()
@@ -142,7 +142,7 @@ class Offers:
                 self.learn(self._vms[vm_id])
                 self._look(vm_id)
         for vm_id, used in told.used:
-            # Offers know better, and what is used where tasks of ours begin and end is known too late.
+            # Offers know better, and the usage where tasks of ours begin and end is known too late.
             if vm_id in self._vms and not self._by_vm.get(vm_id) and not self._ledger.count(vm_id):
                 self._others[vm_id] = used
                 self.changed(vm_id)
@@ -163,7 +163,7 @@ class Offers:
             self._awaited.discard(vm.id)
             self._guessed.discard(vm.id)
             self.changed(vm.id)
-            if vm.id in self._told:  # what is offered is there, whenever the master was last asked
+            if vm.id in self._told:  # offered resources exist, whenever the master was last asked
                 self._told[vm.id] |= self._offered[vm.id]
             self.learn(vm)
             self._look(vm.id)
@@ -184,7 +184,7 @@ class Offers:
         closed = dict(self._closed)
         for vm_id, (start, duration) in self._windows.items():
             if start - margin <= at and (duration is None or at < start + duration):
-                closed[vm_id] = f"takes nothing new: its maintenance begins at {clock(start)}"
+                closed[vm_id] = f"accepts no new tasks: its maintenance begins at {clock(start)}"
         return closed
 
     def _look(self, vm_id: str) -> None:

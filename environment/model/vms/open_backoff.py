@@ -14,7 +14,7 @@ from environment.model.messages.snapshot import PoolSetback
 from environment.model.vms.pool_slots import Places
 from environment.number_format import clock
 
-#: Of what a provider says no more is repeated in reasons.
+#: Longest message of a provider quoted in a reason.
 _LONGEST_MESSAGE = 200
 
 

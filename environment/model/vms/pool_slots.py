@@ -58,13 +58,14 @@ class Places:
         #: The VMs of places as the book knows them, and of these those where a job could be put.
         self._shown: dict[str, Vm] = {}
         self._to_come: dict[str, None] = {}
-        #: Leases whose agents an earlier daemon knew, and this one has not heard of.
+        #: Leases whose agents an earlier daemon knew, and which have not reported to this one.
         self._unheard: set[str] = set()
         #: VMs as the book has them, and as policies see them.
         self._seen = _SlotVms((), (), {}, np.zeros(0))
-        #: What VMs of pools really have, as far as the master told of one.
+        #: Real sizes of VMs of pools, as far as the master reported one.
         self._sizes: dict[str, Resources] = {}
-        #: What VMs of pools cost now where their provider said so, and what was said of places before that.
+        #: Current prices of VMs of pools where their provider stated them, and the prices of the places
+        #: before that.
         self._prices: dict[str, float] = {}
         self._first_prices = {vm.id: vm.price_per_hour for vm in self._places.values()}
         for vm in self._places.values():
@@ -226,7 +227,7 @@ class Places:
                 self._places[vm.id] = replace(vm, price_per_hour=price)
                 self._look_at(vm.id)
 
-    # ---- who gets nothing new ------------------------------------------------------------------------
+    # ---- closed places --------------------------------------------------------------------------------
 
     @property
     def left_out(self) -> Mapping[str, str]:
@@ -260,7 +261,7 @@ class Places:
         """Why a VM gets nothing new; empty when it may."""
         return self._left_out.get(vm_id, "")
 
-    # ---- what is there, and what comes ---------------------------------------------------------------
+    # ---- present and coming VMs -----------------------------------------------------------------------
 
     def vm_id(self, vm_id: str) -> str:
         """Present id of a place's VM: its agent's, once that is there."""

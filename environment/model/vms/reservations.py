@@ -36,10 +36,10 @@ class Reservations:
     def __init__(self) -> None:
         self._of: dict[str, ReservedJob] = {}
         self._changed: dict[str, None] = {}
-        #: What is kept by VM and job, and in all.
+        #: Reserved resources by VM and job, and in all.
         self._on: dict[str, dict[str, _Part]] = {}
         self._sums: dict[str, _Part] = {}
-        #: Jobs whose VMs are all up, and those of which that has to be looked at.
+        #: Jobs whose VMs are all up, and those for which that has to be checked.
         self._ready: dict[str, None] = {}
         self._unseen: dict[str, None] = {}
         #: VMs where something changed, until somebody looks.

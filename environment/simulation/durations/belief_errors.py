@@ -44,7 +44,7 @@ _KEPT, _HALF, _TYPES = 40, 20, 500
 _PRIOR, _WIDER = 5.0, 1.5
 #: No job counts as more wrong than this, for better or worse: by a factor of 150.
 _MOST = 5.0
-#: So many parts are drawn, of which one is taken by the chance that those who run would run still.
+#: Number of drawn parts, one of which is chosen by the probability that the running jobs would still run.
 _PARTICLES = 256
 
 #: A type, and whether anything was believed of the job: errors of guesses say nothing of those of profiles.
@@ -82,7 +82,7 @@ class Errors:
         kinds = sorted({_kind(job) for job in jobs} | {_kind_of(each) for each in running})
         common = self.mean + math.sqrt(self.variance) * draw.standard_normal(_PARTICLES)
         drift = _DRIFT * draw.standard_normal(_PARTICLES) - _DRIFT**2 / 2
-        # A type's part is told by what its jobs took before the common one changed.
+        # A type's part is known by the durations of its jobs before the common one changed.
         parts = {kind: self._part(kind, common, draw) + drift for kind in kinds}
         chosen = int(draw.choice(_PARTICLES, p=self._chances(parts, running, at)))
         return DrawnErrors(self, {kind: float(part[chosen]) for kind, part in parts.items()})
@@ -137,7 +137,7 @@ class LearnedErrors:
     """Learns how wrong beliefs were of jobs that have ended; from any thread."""
 
     def __init__(self) -> None:
-        #: Of each type what its latest jobs were wrong by, and their spreads; that which ended last is last.
+        #: Errors of the latest jobs of each type, and their spreads; the type that ended last is last.
         self._seen: OrderedDict[_Kind, deque[tuple[float, float]]] = OrderedDict()
         self._learning = threading.Lock()
         self._known: Errors | None = None

@@ -71,7 +71,7 @@ class TypeModel(Strict):
     slowdown: _NotNegative
     #: Standard deviation of the logarithm of measured over predicted, on runs that were held out.
     sigma: _NotNegative
-    #: Mean absolute error on runs that were held out, by method, as a share of what was measured.
+    #: Mean absolute error on runs that were held out, by method, as a share of the measured duration.
     errors: Mapping[Name, _NotNegative]
     runs: Annotated[int, Field(ge=1)]
     #: MiB that a job is taken to have of which the input is not known: the median of the runs.

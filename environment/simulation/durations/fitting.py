@@ -36,7 +36,7 @@ def fit(runs: Sequence[MeasuredRun]) -> tuple[FittedModel, Mapping[str, str]]:
         of_type = by_type.setdefault(run.type, [])
         if run.state == "finished":
             if not (0 < run.held < math.inf):
-                raise ProfileError(f"{run.name}: a duration of {run.held:g} s cannot be learnt from")
+                raise ProfileError(f"{run.name}: cannot learn from a duration of {run.held:g} s")
             of_type.append(run)
     left_out = {
         name: f"{len(of_type)} finished runs, 2 are needed"

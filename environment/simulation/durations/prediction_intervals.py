@@ -19,13 +19,13 @@ from environment.types import FloatArray
 #: Where a true value is beside an interval.
 Where = Literal["before", "within", "after"]
 
-#: What is between the lower and the upper end of an interval: 90 of 100.
+#: Percentiles of the lower and the upper end of an interval: 90 of 100 lie between them.
 LOW, HIGH = 5.0, 95.0
 #: Of so many errors at least ends are mended, and so many of the latest count. Chosen: of 20, one is beyond
 #: the twentieth part at either end; 300 are some hours of a busy cluster, which changes.
 _FEWEST, _MOST = 20, 300
-#: By so many of these, of which about as much was drawn, an end is mended: who is to wait for long is
-#: overtaken by more than who starts soon. Chosen: three are beyond the twentieth part.
+#: Number of errors of about equal drawn values that correct an end: a job with a long wait is overtaken by
+#: more than one that starts soon. Chosen: three are beyond the twentieth part.
 _NEAR = 60
 
 
@@ -89,7 +89,7 @@ class Calibration:
     def __init__(self, slack: float) -> None:
         self._slack = slack
         self._latest: deque[tuple[Interval, float]] = deque(maxlen=_MOST)
-        #: By what ends are moved, until more is learned.
+        #: Factors that move ends, until more is learned.
         self._factors: _Factors | None = None
 
     def learn(self, drawn: Interval, came: float) -> None:

@@ -53,12 +53,12 @@ class MissingExecutors:
         self._due: dict[int, float] = {}
         #: Places of executors that were given to other jobs, by job.
         self._left: dict[int, list[int]] = {}
-        #: For the bill: what is over of executors that were lost, and since when others are where they are.
+        #: For the bill: ended stints of lost executors, and since when others are where they are.
         self.stints: list[Stint] = []
         self.since: dict[int, float] = {}
         #: Where executors were at first that are elsewhere now.
         self.first: dict[int, int] = {}
-        #: What came of VMs that were taken away.
+        #: Totals of VMs that were taken away.
         self.interruptions = Interruptions()
         #: Jobs that never end on spot VMs, and were given up, and why.
         self.given_up: dict[int, str] = {}

@@ -18,7 +18,7 @@ class Progress:
     left: float
     #: All of its work, to begin with.
     whole: float = field(init=False)
-    #: When those that do nothing are back, by whatever names them; infinity while nobody knows.
+    #: When executors that do nothing are back, by the number of each; infinity while unknown.
     away: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ from environment.view import ClusterView, RunningJob
 
 #: Jobs that were to be over long ago are believed to last for so many seconds at least.
 _SOON = 1.0
-#: Nothing is drawn beyond this chance, nor below what is left of it.
+#: Nothing is drawn beyond this probability, nor below the rest of it.
 _SUREST = 1.0 - 1e-6
 _NORMAL = NormalDist()
 
@@ -164,7 +164,7 @@ class _RunningJob:
             seconds, spread = _known(self.running.expected, self.job.spread)
         else:
             seconds, spread = errors.of_running(self.running)
-        # Of what it may take in all, only what is longer than it has taken already.
+        # Of all durations that it may have, only those longer than it has run already.
         least = _NORMAL.cdf(_deviations(passed, seconds, spread)) if spread else 0.0
         chance = min(least + (1.0 - least) * draw.random(), _SUREST)
         return self.lasting(_drawn(seconds, spread, chance) - passed)

@@ -19,7 +19,7 @@ class Meter:
     def __init__(self, batch: Batch, vms: Sequence[Vm], histories: Mapping[str, PriceHistory]) -> None:
         self._batch, self._count = batch, len(vms)
         of = (histories.get(vm.terms.pool) if vm.spot and vm.terms else None for vm in vms)
-        #: By number of the VM: what it costs over time, where that changes.
+        #: By number of the VM: its price over time, where that changes.
         self._histories = {number: history for number, history in enumerate(of) if history is not None}
         self._settled = np.zeros((6, self._count))
         self._paid = np.zeros(6)

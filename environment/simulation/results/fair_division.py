@@ -19,7 +19,7 @@ By = Literal["queue", "user"]
 
 #: So many numbers, moments times parties, are computed at once.
 _AT_ONCE = 2_000_000
-#: Of shares; what is below is dust of adding and taking away.
+#: Of shares; smaller ones are dust of adding and taking away.
 DUST = 1e-9
 
 
@@ -111,7 +111,7 @@ class Division:
             now = np.cumsum(changes, axis=1) + np.stack((had, wanted))[:, None]
             had, wanted = now[:, -1]
             now[now < DUST] = 0.0
-            # Growth beyond what was asked at first, and lost ones elsewhere, are wanted too.
+            # Growth beyond the first request, and lost executors elsewhere, are wanted, too.
             asked = now.max(axis=0)
             held, wants = now[0].max(axis=2), asked.max(axis=2)
             fair = np.zeros_like(held)

@@ -39,7 +39,7 @@ class JobOutcome:
     #: Whether it is placed as its type prefers; a single executor, or a type without preference, always is.
     good: bool
     cost: float
-    #: What each executor in `placement` took, when that is not what the job asks for all of them.
+    #: Size of each executor in `placement`, when not all have the job's requested size.
     sizes: tuple[Resources, ...] = ()
     owner: str = ""
     queue: str = DEFAULT_QUEUE

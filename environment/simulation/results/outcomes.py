@@ -141,7 +141,7 @@ def _costs(world: World, held: HeldArrays) -> FloatArray:
 def _dominant(world: World, held: HeldArrays) -> FloatArray:
     """The largest fraction of anything that its VM has that each executor takes, [E]."""
     wholes: dict[Resources, int] = {}
-    # What is lost is on a VM behind the last, which has nothing.
+    # Lost executors are on a VM behind the last, which has nothing.
     of_vm = [wholes.setdefault(one.resources, len(wholes)) for one in world.vms]
     of_vm += [wholes.setdefault(NOTHING, len(wholes))]
     shares = np.array([[size.share_of(whole) for whole in wholes] for size in held.kinds])

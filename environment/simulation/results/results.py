@@ -13,7 +13,7 @@ from environment.simulation.results.decision_trace import TracedDecisions, trace
 from environment.simulation.results.job_outcomes import JobOutcomes
 from environment.types import FloatArray, IntArray, Place, Vm
 
-#: Of sums of shares; what is below is dust of adding and taking away. No share is so small.
+#: Of sums of shares; smaller ones are dust of adding and taking away. No share is so small.
 _DIGITS = 9
 
 
@@ -41,13 +41,13 @@ class SimulatedBill:
     until it closes, even after the last end.
     """
 
-    #: While executors held them and they were up, whatever part of them (a daemon's bill tells that apart).
+    #: While executors held any part of them and they were up (a daemon's bill tells the part apart).
     used: float
     #: While they booted.
     booting: float
     #: While nobody held them.
     idle: float
-    #: While what ran on a spot VM that is taken away was moved.
+    #: While executors of a spot VM that is taken away were moved.
     draining: float
     #: For whole units, and the least that is charged.
     rounding: float
@@ -71,12 +71,12 @@ class Result:
     vm_seconds: tuple[float, ...]
     #: Dollars (Islam 2022, eq. 4).
     cost: float
-    #: What the cloud charges for the same.
+    #: The cloud's charges for the same.
     bill: SimulatedBill
     #: Dollars below which no schedule can stay.
     bound: float
     decisions: TracedDecisions = field(repr=False)
-    #: Who held what, by number in `jobs`.
+    #: Holdings of jobs, by number in `jobs`.
     held: HeldArrays = field(compare=False, repr=False)
     #: Jobs that could not run even on the empty cluster, and why; they are in nothing else.
     refused: Mapping[str, str]
@@ -90,7 +90,7 @@ class Result:
     decision_seconds: FloatArray = field(compare=False, repr=False)
     #: Where the durations came from that jobs really had: profile, fitted or drawn.
     truth: str
-    #: What policies could expect of them: exact, spread, a number or constant.
+    #: Beliefs of policies about them: exact, spread, a number or constant.
     belief: str
     #: The same of spot VMs: exact, or a number.
     spot_belief: str
@@ -251,7 +251,7 @@ def cost_shares(
     """
     vms, times = np.concatenate((vm, vm)), np.concatenate((start, end))
     order = np.lexsort((times, vms))
-    # What is taken of a VM is back when its last executor ends, so one running sum serves all of them.
+    # The share of a VM is back when its last executor ends, so one running sum serves all of them.
     taken = np.cumsum(np.concatenate((share, -share))[order]).round(_DIGITS)
     seconds = np.diff(times[order], append=0.0)
     for_all = np.divide(price[vms[order]] * seconds, taken, out=np.zeros(len(order)), where=taken > 0)

@@ -218,11 +218,11 @@ def test_a_job_may_wait_for_a_vm_that_was_there_of_late(door: Door, monkeypatch:
 def test_what_no_quota_lets_us_have_is_refused(door: Door) -> None:
     """The whole job counts against the quota, or its minimum of executors; a job below the limit may wait."""
     door.intake.note(0, MaxCapacity(make_vms(9, cpus=4), quota={"cpus": 8.0, "mem": 6144.0}), set())
-    said = "the master's quota lets our roles have 8 cpus in all, and it takes 9 cpus"
+    said = "the master's quota grants our roles 8 cpus in all, but it needs 9 cpus"
     with pytest.raises(RejectedError, match=said) as refused:
         door.submit(3, executors=3)
     assert (refused.value.status, refused.value.title) == (422, "The job is over the quota")
-    with pytest.raises(RejectedError, match="have 6144 MiB in all, and it takes 7168 MiB"):
+    with pytest.raises(RejectedError, match="have 6144 MiB in all, but it needs 7168 MiB"):
         door.submit(1, executors=7)
     door.submit(4, executors=2)
     door.submit(3, executors=3, min_executors=2)

@@ -98,7 +98,7 @@ def test_jobs_that_never_come_again_are_forgotten() -> None:
         ((-1, 0, 0.0), "overtaken_at_most: should be 0 or more, found -1"),
         ((0, -1, 0.0), "wait_limit: should be 0 or more, found -1"),
         ((0, 0, -1.0), "patience: should be 0 or more seconds, found -1"),
-        ((0, 0, "2"), "patience: should be seconds, or times what a job is expected to take, as in 2x, f"),
+        ((0, 0, "2"), "patience: should be seconds, or a multiple of a job's expected duration, as in 2x, f"),
         ((0, 0, "-1x"), "patience: should be seconds, or times"),
         ((0, 0, "nanx"), "patience: should be seconds, or times"),
         ((0, 0, "longx"), "patience: should be seconds, or times"),

@@ -319,8 +319,8 @@ def test_who_waits_says_why_nothing_is_taken_for_it() -> None:
     assert seek(world) == []
     world.offer()
     world.send(ev.Decided(world.now, (), ev.Waiting("job-9", "there is no room")))
-    why = "nobody has a lower priority than 10 who may give way"
-    said = f"there is no room; nothing is taken from others for it: {why}"
+    why = "no job that may be preempted has a lower priority than 10"
+    said = f"there is no room; no job is preempted for it: {why}"
     assert world.job("job-9").reason == said
     check_replay(world)
 

@@ -64,8 +64,8 @@ def test_fewest_executors_where_the_loss_is_the_same() -> None:
 @pytest.mark.parametrize(
     ("of", "change", "why"),
     [
-        ({"priority": 5}, {}, "nobody has a lower priority than 5"),
-        ({"priority": 6}, {}, "nobody has a lower priority than 5"),
+        ({"priority": 5}, {}, "no job that may be preempted has a lower priority than 5"),
+        ({"priority": 6}, {}, "no job that may be preempted has a lower priority than 5"),
         ({"restartable": False}, {}, "room for 0 of 2"),
         ({}, {"since": -10_000.0}, "room for 0 of 2"),
         ({}, {"ends_at": 110.0, "since": 0.0}, "soon, as victim should end"),
@@ -109,7 +109,7 @@ def test_nothing_is_taken_for_whom_there_is_room() -> None:
     assert found == "there is room for it"
     view, holders = cluster([holder(job("victim", 8), [0] * 4 + [1] * 4)])
     urgent = asks(job("urgent", 4, priority=5))
-    assert "gave way" in str(plan(view, Taker(urgent, rests_until=101.0), holders, PRIORITY))
+    assert "was preempted" in str(plan(view, Taker(urgent, rests_until=101.0), holders, PRIORITY))
     assert "nobody" in str(plan(view, Taker(urgent, gave_to=("victim",)), holders, PRIORITY))
     assert plan(view, Taker(urgent), holders, sharing()) == "preemption is off"
 
@@ -140,7 +140,7 @@ def test_what_is_guaranteed_is_taken_back_whatever_the_priorities() -> None:
     assert (found.by, taken(found.victims)) == ("guarantee", {"lab-1": 2})
     # More than is guaranteed to itself it does not take, nor is anybody left less than his.
     found_no = plan(view, Taker(asks(job("prod-2", 3, queue="prod"))), holders, terms)
-    assert "more than is guaranteed" in str(found_no)
+    assert "exceed its guarantee" in str(found_no)
     assert "nothing is guaranteed" in str(plan(view, Taker(asks(job("x", 1, queue="adhoc"))), holders, terms))
     queues = [guaranteed("prod", 8.0), guaranteed("lab", 2.0)]
     found_no = plan(

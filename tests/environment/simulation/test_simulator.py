@@ -412,5 +412,5 @@ def test_gpus_are_taken_and_given_back() -> None:
 def test_training_refuses_what_its_kernel_does_not_know() -> None:
     """The error names the job and the resources it asks for."""
     job = dataclasses.replace(work("a", 0, 1, 10), resources={"gpus": 1.0})
-    with pytest.raises(ValueError, match="a asks for gpus; episodes for training know cpus and memory alone"):
+    with pytest.raises(ValueError, match="a asks for gpus; episodes for training know only cpus and memory"):
         episodes(Workload((job,)), (make_vm(gpus=1),))(0)

@@ -182,7 +182,7 @@ def test_executors_that_fail_by_themselves_count_as_the_users() -> None:
         world.run(replace(retried(1), executors=1))
         assert "KillDriver" in lose_executors(world)
         why = "lost 4 executors; the last, executor 3: no memory"
-        assert (world.job().failing, world.job().reason) == (why, f"{why}; its driver is told to end")
+        assert (world.job().failing, world.job().reason) == (why, f"{why}; its driver is being stopped")
         if restarts:
             assert "KillDriver" in names(world.restore(world.kept()))
             world.subscribe()

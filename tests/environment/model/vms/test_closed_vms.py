@@ -169,7 +169,7 @@ def test_what_never_fits_the_quota_blocks_nobody_and_keeps_its_place(world: Worl
     told(world, (ONE, TWO))
     world.submit(make_job("a", 8), make_job("b", 4))
     told(world, (ONE, TWO), cpus=4.0)
-    said = "the master's quota lets our roles have 4 cpus in all, and it takes 8 cpus"
+    said = "the master's quota grants our roles 4 cpus in all, but it needs 8 cpus"
     assert said in world.job("a").reason
     assert [request.job.id for request in world.model.requests()] == ["b"]
     assert list(world.model.aside()) == ["a"]
@@ -207,7 +207,7 @@ def test_lost_executors_that_no_quota_lets_come_back_block_nobody(world: World) 
     world.submit(make_job("b", 1))
     world.wait(5.0)
     assert [request.job.id for request in world.model.requests()] == ["b"]
-    assert "lets our roles have 3 cpus in all, and it takes 4 cpus" in world.job("a").reason
+    assert "lets our roles have 3 cpus in all, but it needs 4 cpus" in world.job("a").reason
     told(world, (ONE, TWO), cpus=4.0)
     assert [request.job.id for request in world.model.requests()] == ["a", "b"]
 

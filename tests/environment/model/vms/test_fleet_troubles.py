@@ -201,9 +201,9 @@ def test_an_orphan_is_closed_after_a_while() -> None:
     (command,) = world.send(ev.MachinesListed(world.now, world.now, (orphan,)))
     assert command == cmd.CloseVm(command.cause, "general-1.7", "i-7")
     (lease,) = world.model.take_changes().leases
-    assert (lease.state, lease.opened_at, lease.reason) == ("closing", 90.0, "nobody waits for it")
+    assert (lease.state, lease.opened_at, lease.reason) == ("closing", 90.0, "no job waits for it")
     assert not closes(world.send(ev.MachinesListed(world.now, world.now, (orphan,))))
-    assert world.model.view().left_out == {"general-1": "is being closed: nobody waits for it"}
+    assert world.model.view().left_out == {"general-1": "is being closed: no job waits for it"}
 
 
 def test_what_was_opened_twice_is_closed_once() -> None:

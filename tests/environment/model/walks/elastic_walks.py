@@ -399,4 +399,4 @@ class ElasticChaos(Chaos):
             model.take_changes()
 
 
-_ORPHANS = ("opened twice", "nobody waits for it")
+_ORPHANS = ("opened twice", "no job waits for it")

@@ -95,7 +95,7 @@ def test_failed_and_single_runs_teach_nothing() -> None:
     assert left_out == {"wordcount": "1 finished runs, 2 are needed"}
     with pytest.raises(ProfileError, match="no job type has two finished runs"):
         fit([make_run()])
-    with pytest.raises(ProfileError, match="a duration of 0 s cannot be learnt from"):
+    with pytest.raises(ProfileError, match="cannot learn from a duration of 0 s"):
         fit([make_run(launching=0.0, duration=0.0), make_run(name="b")])
 
 
