@@ -9,9 +9,9 @@ from environment.pools import Terms
 from environment.types import FloatArray, Job
 from environment.view import ClusterView
 
-#: Differences of times are rounded to milliseconds. What was rounded away when times were computed depends on
-#: since when they are counted and in which order they were summed up, and a search that compares such
-#: differences would find another of two equal placements for it.
+#: Differences of times are rounded to milliseconds. The rounding error of a computed time depends on its zero
+#: point and on the order of summation, and a search that compares such differences would find another of two
+#: equal placements for it.
 TIME_DIGITS = 3
 #: The same where times are as long as they are: of the longest so many bits are kept.
 _TIME_BITS = 20

@@ -24,9 +24,9 @@ from agents.overtaking.overtaking_policy import KNOWN_TO, OvertakingOptions, ove
 from environment.policy import FunctionPolicy, Policy
 from environment.policy_faults import FOREIGN, placed
 
-#: What decisions may depend on beside the first job's size and what is free, in the order of tables: the rest
-#: of the queue, jobs' types, how long they are expected to take, when running ones are expected to end, how
-#: types prefer to be placed, what VMs cost.
+#: Inputs of decisions beside the first job's size and the free resources, in the order of tables: the rest of
+#: the queue, jobs' types, their expected durations, the expected ends of running ones, the preferred
+#: placement of types, prices of VMs.
 FACTS = ("queue", "types", "durations", "ends", "preferences", "prices")
 
 

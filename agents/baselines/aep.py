@@ -25,7 +25,7 @@ Preference = Literal["spread", "consolidate"]
 class AepOptions:
     """Options of adaptive executor placement."""
 
-    #: How jobs are placed whose type has no profile; to spread is what Spark itself does by default.
+    #: Placement of jobs whose type has no profile; to spread is Spark's own default.
     unknown: Preference = "spread"
 
 

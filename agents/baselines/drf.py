@@ -19,7 +19,7 @@ from environment.resources import NOTHING, Resources, total
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
-#: Of more types than this, only the first are named in a reason. Chosen: what fits a line or two.
+#: Number of types that a reason names when there are more. Chosen: a line or two of text.
 _TYPES_NAMED = 5
 
 _PLACEMENTS: Mapping[str, type[FirstFit] | type[LeastAllocated]] = {

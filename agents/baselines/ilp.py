@@ -42,7 +42,7 @@ class IlpOptions:
     #: How many nodes the solver may look at; then its best placement so far is taken, or first fit's. Chosen:
     #: more than it needs. Of 2500 random programs one took 7, the others none or one.
     nodes: int = 100
-    #: Seconds after which a decision is cut short, as a safety stop: what is decided then depends on how fast
+    #: Seconds after which a decision is cut short, as a safety stop: the decision then depends on how fast
     #: the machine is.
     time_limit: float = 30.0
     #: How much longer a job takes where it is not placed as its type prefers.
@@ -222,7 +222,7 @@ def _goodness_rows(request: PlacementRequest, kinds: Sequence[Kind]) -> Iterator
         yield Row((g,), (1,), 0, 0)
 
 
-#: What kept a search from going on; empty when nothing did, and no solution is better.
+#: The limit that stopped a search; empty when none did, and no solution is better.
 Limit = Literal["", "nodes", "time"]
 
 

@@ -13,7 +13,7 @@ from environment.decisions.feasibility import shortage
 from environment.types import Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
-#: What best fit says of the VM that it fills.
+#: Best fit's reason for the VM that it fills.
 LEAST_FREE = "keeps the least free"
 
 

@@ -24,7 +24,7 @@ from profiles.workloads.workload import Workload
 
 #: Seconds by which sums of times may be off.
 CLOSE = 1e-6
-_SHRINK = "jobs that are given less than they ask for take fewer core-seconds, so that no limit is known"
+_SHRINK = "jobs that get less than they ask for take fewer core-seconds, so no limit is known"
 
 
 class BoundError(ValueError):
@@ -100,7 +100,9 @@ def instance_of(
     options = options or SimulationOptions()
     vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles)
     if options.fitted is not None:
-        raise BoundError("durations of a fitted model depend on who shares a VM; no limit is known for them")
+        raise BoundError(
+            "durations of a fitted model depend on the jobs that share a VM; no limit is known for them"
+        )
     if any(vm.terms is not None for vm in vms):
         raise BoundError("the cluster has pools, whose VMs are billed while they are open; no limit is known")
     if options.sizes.floor < 1.0:
@@ -109,7 +111,7 @@ def instance_of(
         if job.min_cpus is not None and job.min_cpus < job.cpus:
             raise BoundError(f"{job.id} leaves its cpus open; {_SHRINK}")
         if job.min_executors is not None and job.min_executors < job.executors:
-            raise BoundError(f"{job.id} may run on fewer executors; a limit holds for gangs alone")
+            raise BoundError(f"{job.id} may run on fewer executors; a limit holds only for gangs")
     refused = refusals(jobs, vms)
     jobs = tuple(job for job in jobs if job.id not in refused)
     if not jobs:

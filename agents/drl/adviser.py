@@ -46,10 +46,10 @@ class Adviser:
         self.options = replace(model.spec.options, beta=shown)
         self.network = network_of(model.weights)
         self._layout = self.options.layout
-        #: What is said of a choice, by number, in words.
+        #: Text of a choice, by its number.
         self.says = _probability if model.spec.algorithm == "reinforce" else _estimate
         self._desk = make_desk(self.network, self._layout, model.spec.vms or 1)
-        #: The last view and queue that were summed up, and what came of it.
+        #: The last view and queue that were summed up, and the result.
         self._summed: tuple[object, object, tuple[float, float, float]] = None, None, (0.0, 0.0, 0.0)
         self._compile(model.spec.vms)
 

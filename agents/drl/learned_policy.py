@@ -46,7 +46,7 @@ class LearnedOptions:
     #: Whether jobs that fit and wait for too long are placed by the fallback, as `agents.starvation_guard`
     #: has it.
     guard: bool = True
-    #: For how long a job may fit and wait: in seconds, or times what it is expected to take.
+    #: For how long a job may fit and wait: in seconds, or as a multiple of its expected duration.
     patience: float | str = "1x"
     #: Which share of the cluster's cpus must be idle for the guard to step in.
     idle: float = 0.1
@@ -57,7 +57,7 @@ class LearnedOptions:
         check_share("beta", self.beta or 0.0)
         check_share("idle", self.idle)
         PatienceLimits(self.overtaken_at_most or 0, self.wait_limit or 0, self.patience)
-        if ":" in self.fallback:  # to make one of others would be to run whatever is named
+        if ":" in self.fallback:  # to make one of others would run any named module
             raise ValueError(f"fallback: should be a policy that comes with Stoker, found {self.fallback}")
         if self.fallback in ("dqn", "reinforce"):
             raise ValueError(f"fallback: should not be a trained policy, found {self.fallback}")
@@ -92,7 +92,7 @@ class LearnedPolicy:
         most = options.overtaken_at_most
         if most is None:
             most = model.spec.overtaken_at_most if model.spec.considered > 1 else _OVERTAKEN
-        #: What the jobs have borne, which the guard minds too.
+        #: The waits that jobs have borne, which the guard uses, too.
         self.patience = StarvationGuard(
             PatienceLimits(most, _WAIT_LIMIT if limit is None else limit, options.patience)
         )
@@ -100,7 +100,7 @@ class LearnedPolicy:
         self.adviser = Adviser(model, options.beta)
         #: The oldest job, and how many were the oldest before it.
         self._oldest, self._number = "", -1
-        #: What was seen when all waited, and why they did: the decision stands until that changes, as in
+        #: The state seen when all waited, and the reason: the decision stands until that changes, as in
         #: training.
         self._waits_for: tuple[object, ...] = ()
         self._reason = ""

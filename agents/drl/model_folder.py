@@ -32,7 +32,7 @@ SHIPPED = Path(__file__).parent / "models"
 #: Chosen: bytes of a description, and of weights, in the file and unpacked; those that ship have 40 KB.
 _LONGEST, _LARGEST = 1 << 20, 1 << 28
 
-#: What zipfile and numpy raise for bytes that are no arrays, besides OSError and ValueError.
+#: Exceptions of zipfile and numpy for bytes that are no arrays, besides OSError and ValueError.
 _NO_ARRAYS = (zipfile.BadZipFile, zlib.error, AttributeError, EOFError, MemoryError, NotImplementedError)
 
 Algorithm = Literal["dqn", "reinforce"]
@@ -60,10 +60,10 @@ class ModelSpec(Strict):
     overtaken_at_most: Annotated[int, Field(ge=0)] = 0
     #: Between which betas it was trained, where it is shown how much cost counts: it serves all of them.
     betas: tuple[Part, Part] | None = Field(None, strict=False)
-    #: For which beta it is meant, where that is not what it was trained for: a little cost in the objective
-    #: may help a model that is to be fast, and the other way round.
+    #: The beta that it is meant for, where it was trained for another: a little cost in the objective may
+    #: help a model that is to be fast, and the other way round.
     beta: Annotated[float, Field(ge=0, le=1)] | None = None
-    #: On what and for how long it was trained, for people.
+    #: Data and duration of its training, for people.
     training: Mapping[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -131,9 +131,7 @@ def shipped_for(algorithm: Algorithm, beta: float | None) -> Path:
     """The shipped model of the algorithm for that beta; without one, for the beta nearest to one half."""
     known = {name: spec for name, spec in shipped().items() if spec.algorithm == algorithm}
     if not known:
-        raise TrainedModelError(
-            f"no {algorithm} model ships with Stoker; give the folder of one that was trained"
-        )
+        raise TrainedModelError(f"no {algorithm} model ships with Stoker; give the folder of a trained one")
     wanted = 0.5 if beta is None else beta
     far = {name: (not spec.serves(wanted), abs(spec.meant_for - wanted)) for name, spec in known.items()}
     name = min(known, key=lambda name: (far[name], name))

@@ -18,7 +18,8 @@ from environment.kernel.state import Float32Array
 SHARED, FLAT = 0, 1
 KINDS = ("shared", "flat")
 
-#: By what the last weights are smaller at first than is usual: all actions are about equally good then.
+#: Factor by which the last weights are smaller at first than is usual: all actions are about equally good
+#: then.
 _FIRST_SCORES = 0.1
 
 

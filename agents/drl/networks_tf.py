@@ -11,7 +11,7 @@ from tf_agents.trajectories import time_step as ts
 
 from agents.drl.network import Flat, SharedWeights
 
-#: What takes the place of the score of an action that is not allowed: its probability is 0 in float32.
+#: Score of an action that is not allowed: its probability is 0 in float32.
 _FORBIDDEN = -1e9
 
 

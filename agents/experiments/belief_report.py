@@ -28,7 +28,7 @@ BELIEFS = (Belief(), Belief("sigma", 0.2), Belief("sigma", 0.5), Belief("constan
 #: By name the title and the digits.
 METRICS = {"cost": ("cost $", 3), "average_completion": ("completion s", 0)}
 
-#: What was published while policies were shown true ends: pattern -> metric -> policy -> mean and standard
+#: Results published while policies were shown true ends: pattern -> metric -> policy -> mean and standard
 #: deviation of the seeds 100 to 119. From docs/results/islam2022.md of revision be9d04a.
 PUBLISHED: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
     "normal": {
@@ -147,7 +147,7 @@ def draw(found: "Mapping[str, Differences]", path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-#: By policy and belief, how far a metric is from what it is under exact knowledge.
+#: By policy and belief, the difference of a metric to its value under exact knowledge.
 Differences = Mapping[str, Mapping[str, PairedDifference]]
 
 

@@ -15,7 +15,7 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import StuckError, simulate
 
-#: Called before each run with its number (from 0), how many there are, and what it is.
+#: Called before each run with its number (from 0), the number of runs, and its name.
 Progress = Callable[[int, int, str], None]
 
 #: The numbers of a run that tables show, in this order; see `environment.simulation.results.results.Result`.
@@ -82,7 +82,7 @@ class SimulatedRun:
     workload: str
     seed: int
     result: Result
-    #: What of the workload's source was not read.
+    #: Parts of the workload's source that were not read.
     left_out: tuple[str, ...] = ()
 
 

@@ -147,7 +147,7 @@ def verdict(holds: bool | None, yes: str = "yes", no: str = "no", unknown: str =
     return unknown if holds is None else yes if holds else no
 
 
-#: What every report says of its differences.
+#: The definition of differences in every report.
 METHOD = (
     "A difference is the mean ± standard error of the relative differences on the same seed. A star marks "
     f"a mean over {CLEAR:g} standard errors, over at least {LEAST_PAIRS} seeds ({LEAST_WINDOWS} days or "

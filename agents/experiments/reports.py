@@ -24,7 +24,7 @@ BASELINES = (
     *(Contender(name) for name in ("dominant_fit", "drf", "random", "aep")),
     *(Contender("ilp", {"beta": beta}) for beta in (0.0, 0.5, 1.0)),
 )
-#: What overtaking alone is worth: the same policies with it.
+#: The gain from overtaking alone: the same policies with it.
 OVERTAKING = tuple(
     Contender(name, {"overtake": way})
     for name in ("ff", "aep", "ilp")

@@ -21,7 +21,7 @@ def revision(folder: Path = _HERE) -> str:
             for words in (
                 ("rev-parse", "--show-toplevel"),
                 ("rev-parse", "--short", "HEAD"),
-                # A report that was just written is no change of what made it.
+                # A report that was just written is no change of the code that made it.
                 ("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)docs/results"),
             )
         )

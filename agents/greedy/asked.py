@@ -22,8 +22,8 @@ class PricingScene(NamedTuple):
     idle: FloatArray  # [N] for how many seconds each is kept that nobody holds
     #: [N] a number for each, equal of those that have and cost the same; [0] where nobody says so.
     kind: IntArray
-    #: [S] VMs, ascending: all that have room now for one of the jobs, and matter. What the others have free,
-    #: and for how long they are held, is said only of those on which an executor ends.
+    #: [S] VMs, ascending: all that have room now for one of the jobs, and matter. Of the others, free
+    #: resources and the time for which they are held are given only for those on which an executor ends.
     near: IntArray
 
 
@@ -40,22 +40,22 @@ class Jobs(NamedTuple):
     like: IntArray  # [M] the first job that is like it in all of this; itself, if none before it is
     price: FloatArray  # [M, N] dollars per second of each VM to the job; [1, N] where it is the same to all
     cheapest: FloatArray  # [M or 1, 2] the least of it for a milli cpu, and for a MiB, of a VM that is full
-    most: IntArray  # [M, N] executors by what else they take; [0, N] where nobody takes anything else
+    most: IntArray  # [M, N] executors by their other resources; [0, N] where no job requests others
 
 
 class Aim(NamedTuple):
     """Weights of the objective."""
 
-    #: Of cost and of time, each as a multiple of what is usual for the job.
+    #: Of cost and of time, each as a multiple of the job's usual one.
     cost_weight: float
     time_weight: float
     #: Dollars per second of a core, on average.
     price_per_core: float
     #: How many times longer a job takes where it is badly placed.
     penalty: float
-    #: Which share of a VM that is held longer others will use, of what the job leaves.
+    #: The share of a VM held longer that other jobs will use, of the rest that the job leaves.
     shared: float
-    #: What room on a VM that is held anyway is worth, as a share of its price.
+    #: The worth of room on a VM that is held anyway, as a share of its price.
     room: float
 
 
@@ -74,17 +74,17 @@ class Work(NamedTuple):
     taken: IntArray  # [4, E]
     used: IntArray  # [4] how many VMs
     until: FloatArray  # [4] when the job would end
-    dollars: FloatArray  # [4] what it adds to the bill
+    dollars: FloatArray  # [4] its addition to the bill
     begins: FloatArray  # [M] when each job would begin that waits
     fits: BoolArray  # [M] whether each could be placed now
     waits: BoolArray  # [M] whether each had better wait though it fits
     wanted: FloatArray  # [N] when the last of them would begin on each VM; 0 if none does
-    listed: IntArray  # [2, K] by kind of VMs how many were listed that nobody holds, and what room these have
-    turn: IntArray  # [2] the job whose turn it is, and which is the best placed of those before it
-    #: [3] what that one's placement adds, what the best placement now of the one whose turn it is adds (NaN
-    #: while that is not known), and for how many seconds it takes to know which executors end.
+    listed: IntArray  # [2, K] by kind of VMs: the number of listed VMs that are not held, and their room
+    turn: IntArray  # [2] the job whose turn it is, and the best placed one of those before it
+    #: [3] the addition of the latter's placement, the addition of the best placement now of the former (NaN
+    #: while unknown), and the number of seconds for which the ends of executors have to be known.
     values: FloatArray
-    #: [E] dollars that executors of the one whose turn it is add at least, the cheapest first, wherever there
+    #: [E] dollars that executors of the job whose turn it is add at least, the cheapest first, wherever there
     #: is room so far.
     least: FloatArray
 

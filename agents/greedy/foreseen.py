@@ -24,15 +24,16 @@ from environment.types import FloatArray, IntArray
 LEAST, SOON = 0.001, 24
 #: As many bits as `agents.estimates.rounded` keeps of times.
 _TIME_BITS = 20
-#: What is lost of times when they are computed, at most, as a share.
+#: Relative rounding error of computed times, at most.
 _ROUNDED = 1e-9
-#: Up to so many standard deviations behind the median, what is expected is at most so many times what was.
+#: Number of standard deviations behind the median up to which the expected duration is at most a fixed
+#: multiple of the first expectation.
 _UP_TO = 2.0
 
 
-#: Columns of `Foreseen.jobs`: when it started; when it is believed to end, as it was asked for last, and when
-#: that was; until when that is as when it started; what it is taken to take; how many seconds after its start
-#: it is believed to end at most, and until when that holds; its spread.
+#: Columns of `Foreseen.jobs`: when it started; when it is believed to end, as of the last query, and when
+#: that was; until when that is as when it started; its assumed duration; how many seconds after its start it
+#: is believed to end at most, and until when that holds; its spread.
 _START, _END, _ASKED, _YOUNG, _SECONDS, _MOST, _MIDDLE, _SPREAD = range(8)
 
 
@@ -44,13 +45,13 @@ class Foreseen(NamedTuple):
     """Beliefs by the kernel's number of a job, [M], by executor as in `State.placement`, [E], and by VM."""
 
     expects: FloatArray  # [M] seconds that each was expected to take when it started; NaN: unknown
-    jobs: FloatArray  # [M, 8] see above: what is asked of one job stands together
-    job: IntArray  # [E] whose each is
+    jobs: FloatArray  # [M, 8] see above: one job's values stand together
+    job: IntArray  # [E] the job of each
     below: IntArray  # [E] the one that came before it to its VM; -1 if none did
     top: IntArray  # [N] the last that came to each VM; -1 if none did
     counts: IntArray  # [2] see below
     due: FloatArray  # [M] when jobs were to end when they started, ascending; some of them may be over
-    waited: IntArray  # [M] whose these are
+    waited: IntArray  # [M] the jobs of these
     some: IntArray  # [M] to work in
     left: FloatArray  # [M]
     ends: Ends  # of all executors, of which some are told of

@@ -16,7 +16,7 @@ from environment.kernel.state import ANYWHERE
 CHOSEN, NOW, LATER, TRIED = 0, 1, 2, 3
 #: Forms of a placement: executors on as few VMs as are cheapest, each on another VM, all on one.
 _PACKED, _APART, _TOGETHER = 0, 1, 2
-#: What is lost of dollars when they are computed, at most, as a share.
+#: Relative rounding error of computed dollars, at most.
 _ROUNDED = 1e-9
 
 

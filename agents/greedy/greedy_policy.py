@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from agents.greedy.player import GreedyPlayer
     from agents.greedy.pricing import Ends
 
-#: Of what a job leaves of a VM that is held longer for it, the share that others are believed to use; what
-#: room on a VM that is held anyway is worth, as a share of its price. Chosen: of 0.5 to 1 and of 0 to 1.3
-#: these gave about the least bill at the same completion.
+#: The share of a VM that other jobs are believed to use, of the rest that a job leaves on a VM held longer
+#: for it; and the worth of room on a VM that is held anyway, as a share of its price. Chosen: of 0.5 to 1 and
+#: of 0 to 1.3 these gave about the least bill at the same completion.
 _SHARED, _ROOM = 0.9, 0.9
 #: For how many boots of its pool a VM is believed to be kept when nobody holds it. Chosen likewise.
 _IDLE = 0.5
@@ -62,8 +62,8 @@ class GreedyOptions:
 
     #: How much cost counts; the rest is time until the job's end.
     beta: float = 0.2
-    #: For how long a job that fits may wait for VMs that become free, where that is better: in seconds, or
-    #: times what it is expected to take.
+    #: For how long a job that fits may wait for VMs that become free, where that is better: in seconds, or as
+    #: a multiple of its expected duration.
     patience: float | str = "0.5x"
     #: How many jobs of the queue are looked at.
     window: int = 256
@@ -75,7 +75,7 @@ class GreedyOptions:
     unknown_duration: float = UNKNOWN_DURATION
 
     INSTEAD: ClassVar[Mapping[str, str]] = {
-        "jobs_ahead": "window is how many jobs are looked at, the first among them"
+        "jobs_ahead": "window is the number of jobs that are considered, including the first"
     }
 
     def __post_init__(self) -> None:
@@ -177,7 +177,7 @@ class Greedy:
             idle = np.array([0.0 if vm.terms is None else _IDLE * vm.terms.boot for vm in view.vms])
             unused = view.is_open & (view.executors == 0)
             held[unused] = idle[unused]
-            # What is always there is paid for whatever is done.
+            # A VM that is always there is paid for anyway.
             held[[vm.terms is None or vm.terms.always for vm in view.vms]] = np.inf
         return self._asked.PricingScene(
             np.stack((view.usable.get(CPUS), view.usable.get(MEMORY) // THOUSANDTHS)),
@@ -329,7 +329,7 @@ def why_waits(begins: float, lacks: str) -> str:
     if not np.isfinite(begins):
         return lacks
     soon = f"VMs are expected to have room in {begins:.0f} s"
-    return f"{lacks}; {soon}" if lacks else f"{soon}, which is better than what there is"
+    return f"{lacks}; {soon}" if lacks else f"{soon}, which is better than the room available now"
 
 
 def aim_of(options: GreedyOptions, view: ClusterView) -> "Aim":

@@ -36,8 +36,8 @@ from environment.types import FloatArray, IntArray
 
 #: Jobs last for so many seconds at least.
 LEAST = 0.001
-#: What is lost of a time when it is computed, as `environment.decisions.starvation` has it; how far is looked
-#: ahead for the first job, and for how long VMs are kept, as the policy has it.
+#: Relative rounding error of a computed time, as in `environment.decisions.starvation`; how far is looked
+#: ahead for the first job, and for how long VMs are kept, as in the policy.
 ROUNDED, FAR, LATER = 1e-6, 16.0, 2.0
 
 
@@ -56,7 +56,7 @@ class GreedyLimits(NamedTuple):
     window: int
     overtaken_at_most: int
     unknown: float  # seconds that a job takes of which that is not known
-    exact: bool  # whether is believed of running jobs what is true
+    exact: bool  # whether beliefs about running jobs are the truth
     aim: Aim
     capacity: FloatArray  # [2, N] milli cpus and MiB
     price: FloatArray  # [1, N] dollars per second
@@ -76,15 +76,15 @@ class GreedyState(NamedTuple):
     overtaken: IntArray  # [M] by arrival: how often while it was the oldest
     first: IntArray  # [K] by kind: the first of the window, as of the decision in the next
     noted: IntArray  # [K]
-    dollars: FloatArray  # [D] what the placement adds
+    dollars: FloatArray  # [D] the placement's addition
     begins: FloatArray  # [D] when the first is believed to begin that waits
     passed: IntArray  # [D] how many older jobs are overtaken
     oldest: IntArray  # [D] the first of them, by arrival
     kept: IntArray  # [1] how many of the last two there are
     keeps: IntArray  # [D, 2] of a wait: from where to where its VMs stand in the next two
-    vms: IntArray  # [K] idle VMs that are kept for who waits
+    vms: IntArray  # [K] idle VMs that are kept for a waiting job
     until: FloatArray  # [K] until when, seconds
-    executors: IntArray  # [W] of the jobs that are looked at, what `Jobs` has, and
+    executors: IntArray  # [W] of the considered jobs, the fields of `Jobs`, and
     size: IntArray  # [2, W]
     prefers: IntArray  # [W]
     duration: FloatArray  # [W]

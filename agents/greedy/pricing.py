@@ -25,7 +25,7 @@ from agents.greedy.forms import (
 from environment.kernel.compiled import njit
 from environment.types import FloatArray, IntArray
 
-#: Nobody is placed now; it is not known who is, without ends that were not told of.
+#: No job is placed now; the job placed now is unknown without ends that were not given.
 NOBODY, UNTOLD = -1, -2
 #: So many moments are looked at for a job that may wait. Chosen: nothing is lost by fewer than all.
 _MOMENTS = 4
@@ -91,7 +91,7 @@ def _best_now(scene: PricingScene, jobs: Jobs, aim: Aim, work: Work, job: int) -
             else:
                 closed += room
     best, count = np.inf, jobs.executors[job]
-    # Later, VMs that are closed or boot do not count: what is cheapest is noted of the others.
+    # Later, VMs that are closed or boot do not count: the cheapest placement on the others is noted.
     if closed > 0 and up + closed >= count:
         best = best_form(scene, jobs, aim, work, job, size, 0.0, best, NOW)
     if up >= count:

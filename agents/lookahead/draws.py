@@ -58,7 +58,7 @@ class Draws:
         return tuple(_NORMAL.inv_cdf(max(chance, _LEAST)) for chance in chances.tolist())
 
 
-#: None at all: plans are played on what is believed.
+#: None at all: plans are played on the beliefs.
 NO_DRAWS = Draws(0)
 
 

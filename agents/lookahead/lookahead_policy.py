@@ -45,27 +45,28 @@ class LookaheadOptions:
     #: How many variations are played: the work that is done for a decision. Chosen: a few milliseconds for a
     #: job on a dozen VMs. With 200 schedules are 1 % cheaper.
     candidates: int = 100
-    #: On how many draws of what jobs may really take a candidate is played, beside what is believed. With 32
+    #: Number of draws of the jobs' durations on which a candidate is played, besides on the beliefs. With 32
     #: bursts are 1.7 % cheaper and end 3 % sooner where durations err by 20 %, at eight times the work. Where
     #: a duration is not known at all, there are at least eight.
     draws: int = 0
     #: How many jobs of the queue are looked at. On large clusters those are played of them that could best be
     #: placed, and the oldest.
     window: int = 256
-    #: What is assumed to place them. `reinforce`: near_ilp does, but where all jobs of the queue are played,
-    #: a plan that begins as a trained network would counts as cheaper, for the sake of jobs yet to come.
+    #: The policy that is assumed to place them. `reinforce`: near_ilp does, but where all jobs of the queue
+    #: are played, a plan that begins as a trained network would counts as cheaper, for the sake of jobs yet
+    #: to come.
     base: Literal["near_ilp", "ff", "aep", "reinforce"] = "near_ilp"
-    #: Of base reinforce: a shipped model by its name, or the folder of any. Without it the shipped one whose
+    #: For base reinforce: a shipped model by its name, or the folder of any. Without it the shipped one whose
     #: beta is nearest.
     model: str | None = None
-    #: Seconds after which a decision is cut short, as a safety stop: what is decided then depends on how fast
+    #: Seconds after which a decision is cut short, as a safety stop: the decision then depends on how fast
     #: the machine is.
     time_limit: float = 30.0
-    #: For how long the oldest job is made to wait though it fits, for a better moment: in seconds, or times
-    #: what it is expected to take.
+    #: For how long the oldest job may be held back though it fits, for a better moment: in seconds, or as a
+    #: multiple of its expected duration.
     patience: float | str = "2x"
-    #: How many later jobs may be placed before one while it is the oldest: then it is next, whatever that
-    #: costs; 0 is first come, first served.
+    #: How many later jobs may be placed before one while it is the oldest: then it is next at any cost; 0 is
+    #: first come, first served.
     overtaken_at_most: int = 128
     #: How much longer a job takes where it is not placed as its type prefers.
     bad_placement_factor: float = BAD_PLACEMENT_FACTOR
@@ -77,7 +78,7 @@ class LookaheadOptions:
     def __post_init__(self) -> None:
         check_share("beta", self.beta)
         if self.model is not None and self.base != "reinforce":
-            raise ValueError(f"model: goes with base reinforce, found {self.base}")
+            raise ValueError(f"model: requires base reinforce, found {self.base}")
         for name in ("time_limit", "unknown_duration"):
             check_seconds(name, getattr(self, name))
         check_factor("bad_placement_factor", self.bad_placement_factor)
@@ -121,8 +122,8 @@ class Lookahead:
 
         model = _model(options)
         self._player = player(options.draws)
-        #: Where durations are not known. Played on what is assumed instead, a job that takes a hundred times
-        #: as long counts for nothing, and holds the largest VM.
+        #: For unknown durations. Played on assumed ones instead, a job that takes a hundred times as long
+        #: counts for nothing, and holds the largest VM.
         self._doubtful = self._player if options.draws >= _DOUBTFUL else player(_DOUBTFUL)
         self._patience = StarvationGuard(options.limits)
 

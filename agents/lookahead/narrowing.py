@@ -10,7 +10,7 @@ from environment.resources import CPUS, MEMORY
 from environment.types import IntArray, PlacementRequest
 from environment.view import ClusterView
 
-#: In which state a VM is, as what may be placed on it goes.
+#: States of a VM, for placements on it.
 _USED, _IDLE, _CLOSED, _FULL = range(4)
 
 

@@ -17,31 +17,31 @@ from environment.types import FloatArray, IntArray
 NEAR_ILP, FIRST_FIT, ADAPTIVE = 0, 1, 2
 #: Forms of a placement: whichever is best, every executor on another VM, all on one, on few.
 FREE, APART, TOGETHER, PACKED = 0, 1, 2, 3
-#: The first candidates: what the base policy would do, first come first served; the same after a wait; the
-#: plan of an earlier decision; that after a wait. The others are variations of the best so far: GRID of them
-#: of the first job alone, in every form at every level of noise, then of any job and of the order.
+#: The first candidates: the base policy's decision, first come first served; the same after a wait; the plan
+#: of an earlier decision; that after a wait. The others are variations of the best so far: GRID of them of
+#: the first job alone, in every form at every level of noise, then of any job and of the order.
 BASE, WAIT, PLAN, PLAN_WAIT = 0, 1, 2, 3
 FIRST_VARIATION, GRID = 4, 24
 #: The two rows of a plan.
 ORDER, GENE = 0, 1
 #: In place of the job that a candidate places first: it waits.
 NOBODY = -1
-#: In place of the number of a draw: what is believed of all jobs.
+#: In place of the number of a draw: the beliefs about all jobs.
 BELIEVED = -1
 #: Value of a candidate that cannot be.
 NOTHING = np.inf
 
 #: How many variations of sixteen move a job, half of them to the front; half of them do nothing else. Chosen.
 _MOVES = 10
-#: Levels of noise: none, then this and its doubles, in prices of the dearest VM. Chosen: from less than what
-#: tells VMs apart to more than any VM costs.
+#: Levels of noise: none, then this and its doubles, in prices of the dearest VM. Chosen: from less than the
+#: differences between VMs to more than the price of any VM.
 _LEAST_NOISE, LEVELS = 0.02, 8
 
 
 class PlanAim(NamedTuple):
     """The objective, and the base policy that places the jobs behind the head."""
 
-    #: How much cost and time count, each as a multiple of what is usual for the jobs.
+    #: Weights of cost and time, each as a multiple of the jobs' usual one.
     cost_weight: float
     time_weight: float
     #: Dollars per hour of a core, on average.
@@ -73,20 +73,20 @@ class Search(NamedTuple):
     trial: IntArray  # [2, M + 1] a candidate
     room: IntArray  # [N] executors that fit
     left: IntArray  # [N] the same, beside those placed
-    short: FloatArray  # [N] what each VM costs a job that takes its shortest time
+    short: FloatArray  # [N] cost of each VM for a job of its shortest duration
     long: FloatArray  # [N] the same for one that takes its longest
     placement: SmallIntArray  # [E]
     chosen: SmallIntArray  # [E]
     other: SmallIntArray  # [E]
-    #: [M, N] the most executors of each job of the queue by what they take beside cpus and memory; [0, N] if
-    #: none takes anything. What is held of that is taken to stay held.
+    #: [M, N] the most executors of each job of the queue by their resources beside cpus and memory; [0, N] if
+    #: none requests any. Held ones are assumed to stay held.
     most: IntArray
-    trial_values: FloatArray  # [1 + K] values of a candidate on what is believed, and by draw
+    trial_values: FloatArray  # [1 + K] values of a candidate on the beliefs, and by draw
     best_values: FloatArray  # [1 + K] the same of the best so far
-    kept: IntArray  # [2, M + 1] a candidate, in the order in which it was played on what is believed
-    #: [K, R] when what runs ends, by draw; K is 0 if nothing is drawn.
+    kept: IntArray  # [2, M + 1] a candidate, in the order in which it was played on the beliefs
+    #: [K, R] ends of running executors, by draw; K is 0 if nothing is drawn.
     ends: FloatArray
-    factors: FloatArray  # [K, M] what each job of the queue takes, by draw, as a multiple of what is believed
+    factors: FloatArray  # [K, M] duration of each job of the queue, by draw, as a multiple of its belief
 
 
 def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:

@@ -22,8 +22,8 @@ from environment.kernel.leases import BOOT, CLOSES, KEEP
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, FIXED, SPREAD, Batch
 from environment.types import FloatArray
 
-#: The near integer program counts cost for this share of what it counts for in the aim. Chosen: the jobs to
-#: come fare better when it seldom places them badly.
+#: Weight of cost in the near integer program, as a share of its weight in the aim. Chosen: the jobs to come
+#: fare better when it seldom places them badly.
 _BASE_SHARE = 0.25
 
 

@@ -30,9 +30,9 @@ from environment.kernel.leases import KEEP, seconds_of
 from environment.kernel.state import NUMBERS, REALS, Batch
 from environment.types import FloatArray
 
-#: What remains of VMs when the last job has been placed is paid by the jobs there in part only: this share of
-#: it is paid as far as they use it, since jobs that nobody knows yet will use the rest. Chosen: of 0, 0.3,
-#: 0.6, 0.8 and 1, it gave the least cost on the paper's workloads.
+#: The rest of VMs when the last job has been placed is paid by the jobs there in part only: this share of it
+#: is paid as far as they use it, since jobs that are not known yet will use the rest. Chosen: of 0, 0.3, 0.6,
+#: 0.8 and 1, it gave the least cost on the paper's workloads.
 _SHARED = 0.3
 #: A candidate is surely worse than another when it is so by that many standard errors, of that many draws at
 #: least. Chosen.
@@ -93,7 +93,7 @@ def _value_over_draws(batch: Batch, aim: PlanAim, found: Search, c: int, jobs: i
 @njit(entry=True)
 def replay(batch: Batch, aim: PlanAim, found: Search) -> None:
     """Play the best plan in row 1 once more, to find the VMs and times of its jobs."""
-    # Numbers that are no constants, or what is called would be compiled once more, for these.
+    # Numbers that are not constants, or the called function would be compiled once more, for these.
     jobs = batch.jobs.jobs[0] - batch.state.head[0]
     copy_plan(found.best, found.trial, jobs)
     _begin(batch, found, jobs, int(np.int64(BELIEVED)))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from agents.drl.model_folder import TrainedModel
     from agents.lookahead.judging import Judge
 
-#: What places the jobs of a candidate. A network judges what came of it.
+#: Base policies that place the jobs of a candidate. A network judges the outcome.
 BASES = {"near_ilp": NEAR_ILP, "ff": FIRST_FIT, "aep": ADAPTIVE, "reinforce": NEAR_ILP}
 
 #: Neither cost nor time ever counts for nothing. Chosen: with less, jobs wait for ever smaller gains.
@@ -105,7 +105,7 @@ class CandidatePlayer:
 
             self._judge = judging.Judge(model, beta)
         self._situations, self._unknown = Situations(rules, unknown, draws), unknown
-        # Floats, whatever was given: code is compiled for types.
+        # Floats, for any type of argument: code is compiled for types.
         self._weights = float(max(beta, _LEAST_WEIGHT)), float(max(1 - beta, _LEAST_WEIGHT))
         self._candidates = candidates + FIRST_VARIATION
         self._time_limit = time_limit

@@ -179,10 +179,10 @@ def _load_state(
     ends = np.array([group.end for group in groups], dtype=np.float64)
     state.placement[:, : len(placement)] = placement
     state.end[:, :running] = ends
-    state.heap[0, :running] = np.arange(running)  # what is sorted is a heap
+    state.heap[0, :running] = np.arange(running)  # the sorted list is a heap
     state.clock[0], state.head[0], state.running[0] = 0.0, running, running
     state.left[0] = queue[0].count
-    # What is not offered yet is taken to be held by others.
+    # Resources that are not offered yet are taken to be held by others.
     state.free_milli_cpus[0] = view.usable.get(CPUS)
     state.free_memory_mib[0] = view.usable.get(MEMORY) // THOUSANDTHS
     state.held[0] = np.bincount(placement, minlength=len(view.vms)) if placement else 0

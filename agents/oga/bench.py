@@ -17,11 +17,11 @@ from agents.oga.partners import allocator
 from agents.oga.port_jobs import PortJobs
 from environment.types import FloatArray, IntArray
 
-#: Number of what is done, of how many, and what it is.
+#: Called with the number of the run, the number of runs, and its name.
 Progress = Callable[[int, int, str], None]
 #: Slots between two reports of progress.
 _TOLD = 50
-#: What of several runs is told as its mean.
+#: Fields of which the mean over several runs is reported.
 _AVERAGED = (
     "average_reward",
     "cumulative_reward",
@@ -63,7 +63,7 @@ class BenchRun:
     #: q of every slot, and of it the overhead, [T].
     rewards: FloatArray
     overheads: FloatArray
-    #: What deciding took, on average; rewards are computed outside of it.
+    #: Average time to decide; rewards are computed outside of it.
     seconds_per_slot: float
     jobs: JobCount
 
@@ -143,7 +143,7 @@ def run(
     arrivals = environment.arrivals.astype(np.float64)
     slots = len(arrivals)
     learning = replace(options, horizon=slots)
-    # What is compiled is compiled, or read from its cache, before it is timed.
+    # Code is compiled, or read from its cache, before it is timed.
     with allocator(policy, model, arrivals, learning) as allocate:
         jobs.settle(allocate(arrivals[0]), arrivals[0])
     rewards, overheads = np.empty(slots), np.empty(slots)

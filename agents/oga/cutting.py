@@ -23,9 +23,9 @@ from environment.view import ClusterView
 #: VM and size of each executor.
 Cut = tuple[tuple[int, ...], tuple[Resources, ...]]
 
-#: What arithmetic may take from the smallest step of a resource.
+#: The share of a resource's smallest step that arithmetic may lose.
 _ROUNDING = 1e-6
-#: What decides between VMs to which an executor adds the same, in cpus. Chosen: less than Mesos counts.
+#: Decides between VMs to which an executor adds the same, in cpus. Chosen: less than Mesos counts.
 _LIKING = 1e-5
 
 

@@ -24,10 +24,10 @@ from profiles.workloads.traces import AlibabaTask, read_alibaba_machines, read_a
 #: MiB of a unit of memory.
 MEMORY_UNIT = 8192
 #: Machines and requests are drawn like those of Alibaba's GPU cluster of 2023: 32 to 128 cpus, 4 to 8 GiB for
-#: each, none to eight devices of a kind. The paper names the trace, not what it took from it.
+#: each, none to eight devices of a kind. The paper names the trace, not the values taken from it.
 _CPUS, _MEMORY_PER_CPU, _DEVICES = (32, 64, 96, 104, 128), (0.5, 0.75, 1.0), (0, 2, 4, 8)
-#: What a task asks for at contention level 1, of cpus and memory, and of a device. Chosen: at the default
-#: level of 10, present ports ask their instances for about all cpus and memory, and thrice the devices.
+#: Request of a task at contention level 1, of cpus and memory, and of a device. Chosen: at the default level
+#: of 10, present ports ask their instances for about all cpus and memory, and thrice the devices.
 _TASK, _TASK_DEVICES = (1.0, 8.0), (0.0, 1.0)
 #: Tasks of a job, where a request is the job's in all. Chosen: as much is asked for then too.
 _TASKS = (8, 24)

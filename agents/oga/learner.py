@@ -17,14 +17,15 @@ from agents.oga.maximiser import Maximiser
 from environment.kernel.threads import ThreadedRows
 from environment.types import FloatArray
 
-#: When y is decided, and what becomes of what absent ports had reserved.
+#: When y is decided, and the use of the reservations of absent ports.
 Variant = Literal["oga", "oga-reactive", "oga-conserving"]
-#: How long a step is: eta_0 * decay^t (Algorithm 1), eq. 50 at every slot, or what Theorem 1's proof takes.
+#: The length of a step: eta_0 * decay^t (Algorithm 1), eq. 50 at every slot, or the constant of Theorem 1's
+#: proof.
 StepSize = Literal["decay", "eq50", "theorem1"]
 
 _GAIN_RANGE = (0.1, 10.0)
-#: When the projection onto totals of a step is near enough: what is left of the error is smaller than the
-#: step's own, and the result is feasible all the same.
+#: When the projection onto totals of a step is near enough: the remaining error is smaller than the step's
+#: own, and the result is feasible all the same.
 _TOLERANCE, _SWEEPS = 1e-3, 30
 #: From so many values (edges x resources) threads share a step. Chosen: at 60,000 two threads are 1.7 times
 #: as fast as one; at 20,000 the gain comes and goes, and where other work fills the cores it is a loss.
@@ -36,8 +37,9 @@ class LearnerOptions:
     """Options of the learner; ValueError for invalid ones."""
 
     #: `oga`: y(t) is fixed before x(t) is seen (Zhao 2023, Definition 2). `oga-reactive`: a step on x(t) is
-    #: taken before acting. `oga-conserving`: the present ports get what earns most, from all there is; what
-    #: y learns is worth next to nothing there, except where utilities are linear and requests bound totals.
+    #: taken before acting. `oga-conserving`: the present ports get the allocation that earns most, from all
+    #: capacity; the learned y is worth next to nothing there, except where utilities are linear and requests
+    #: bound totals.
     variant: Variant = "oga-conserving"
     step_size: StepSize = "decay"
     #: eta_0 and lambda of Algorithm 1; the defaults are Table 2's.
@@ -48,7 +50,7 @@ class LearnerOptions:
     #: How much of a job's surprise goes into the gain of its port, between 0 and 1.
     gain_rate: float = 0.2
     #: Threads that share a step, at most one for each resource, where the model is large enough that it pays;
-    #: what comes of it is the same to the bit.
+    #: the result is the same to the bit.
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -76,7 +78,7 @@ class EdgeState:
     #: Where the step led, and the projection of that: the y of the next slot.
     ascended: FloatArray
     after: FloatArray
-    #: What the port got in that slot.
+    #: Allocation of the port in that slot.
     allocated: FloatArray
 
 

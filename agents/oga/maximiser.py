@@ -16,7 +16,7 @@ from agents.oga.kernel.utilities import LINEAR
 from environment.types import FloatArray
 
 #: How strongly shares of a linear utility are pulled to their centre, as a share of its slope. Chosen: below
-#: what an overhead is worth, above what makes shares jump from round to round.
+#: the worth of an overhead, above the values at which shares jump from round to round.
 SOFTNESS = 0.05
 #: `conserve` fills at least and at most so often, ends when a round adds less than this share to the reward,
 #: and shifts weights at this rate. Chosen: within 2 % of the optimum at three rounds or four.

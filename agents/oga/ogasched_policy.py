@@ -30,17 +30,18 @@ class OgaSchedOptions:
     """Options of OgaSched."""
 
     INSTEAD: ClassVar[Mapping[str, str]] = {
-        "patience": "wait_limit is how often a job waits though it fits; patience is for how long elsewhere"
+        "patience": "wait_limit is the number of waits of a job that fits; patience, of other policies, is "
+        "a time"
     }
 
-    #: `oga`: allocations are fixed before it is known who waits (Zhao 2023, Definition 2). `oga-reactive`:
-    #: after a step on who waits. `oga-conserving`: what types without a job have reserved goes to the others.
-    #: The first two are dear as schedulers: what they allocate may lie on VMs in use, so that jobs wait
-    #: though they fit. Without that (`wait_limit` of 0) they cost what the third does.
+    #: `oga`: allocations are fixed before the waiting jobs are known (Zhao 2023, Definition 2).
+    #: `oga-reactive`: after a step on the waiting jobs. `oga-conserving`: reservations of types without a job
+    #: go to the others. The first two are dear as schedulers: their allocations may lie on VMs in use, so
+    #: that jobs wait though they fit. Without that (`wait_limit` of 0) they cost as much as the third.
     variant: Literal["oga", "oga-reactive", "oga-conserving"] = "oga-conserving"
-    #: Whether a request bounds what a job gets in all, or of each VM (Zhao 2023, eq. 5).
+    #: Whether a request bounds a job's total, or its amount of each VM (Zhao 2023, eq. 5).
     request: Literal["total", "per_channel"] = "total"
-    #: What an amount of a resource is worth (Zhao 2023, eq. 51), and how much.
+    #: The worth of an amount of a resource (Zhao 2023, eq. 51): its function and its factor.
     utility: Literal["linear", "log", "reciprocal", "poly"] = "log"
     alpha: float = 1.2
     #: How much the resource of which a job has most counts against it (beta of Zhao 2023, eq. 7).
@@ -48,12 +49,12 @@ class OgaSchedOptions:
     #: eta_0 and lambda of Zhao 2023, Algorithm 1, in cores (4 GiB of memory count as one).
     eta: float = 2.0
     decay: float = 0.9999
-    #: The least share of what it asks that an executor is given, of cpus and of memory.
+    #: The least share of its request that an executor gets, of cpus and of memory.
     floor: float = 0.5
-    #: How much of a job's surprise is taken into what its type is worth; 0 learns nothing from ends.
+    #: Weight of a job's surprise in the worth of its type; 0 learns nothing from ends.
     gain_rate: float = 0.2
-    #: How often the oldest job is made to wait for its allocation though it fits; then it takes what room
-    #: there is. Chosen: with 8, the variants that wait are 15 to 20 % dearer on the paper's workloads.
+    #: How often the oldest job may wait for its allocation though it fits; then it takes any room there is.
+    #: Chosen: with 8, the variants that wait are 15 to 20 % dearer on the paper's workloads.
     wait_limit: int = 4
     #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
     overtaken_at_most: int = 32
@@ -156,7 +157,7 @@ class OgaSched:
         """
         options, kind = self._options, request.job.type
         wanted = self._slots.wanted(kind)
-        if request.joins:  # what was lost is put back as it was, what is asked for comes in turn
+        if request.joins:  # lost executors are put back as they were, requested ones follow in turn
             placement = whole(view, request, wanted["cpus"])
             return None if placement is None else (placement, request.asked)
         conserving = options.variant == "oga-conserving"
@@ -167,7 +168,8 @@ class OgaSched:
         had = {name: np.minimum(wanted[name], free[name]) if name in wanted else free[name] for name in free}
         if found := cut(request, had, floor, uncut(view, request, wanted)):
             return found
-        # What the allocation has of VMs in use, or less than an executor of, is no reason to wait for ever.
+        # The part of the allocation that is on VMs in use, or less than an executor, is no reason to wait for
+        # ever.
         if conserving or settles or not view.executors.any():
             if placement := whole(view, request, wanted["cpus"]):
                 return placement, request.asked
@@ -199,8 +201,8 @@ class OgaSched:
         least = floor_of(head, self._options.floor)
         allocation = f"the allocation of {job.type} is {has}"
         return (
-            f"{shortage(view, head)}; {allocation}, and with what is free of that, {head.fewest} executors"
-            f" of at least {least} cannot be made"
+            f"{shortage(view, head)}; {allocation}, and its free part has no room for {head.fewest} "
+            f"executors of at least {least}"
         )
 
 

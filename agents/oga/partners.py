@@ -19,7 +19,7 @@ Allocator = Callable[[FloatArray], FloatArray]
 
 LEARNERS = ("oga", "oga-reactive", "oga-conserving")
 PARTNERS = ("drf", "fairness", "binpacking", "spreading")
-#: What is best in hindsight: one allocation for all slots, y*, and another for every slot, the ceiling.
+#: Optima in hindsight: one allocation for all slots, y*, and another for every slot, the ceiling.
 OPTIMA = ("stationary", "optimum")
 NAMES = (*LEARNERS, *PARTNERS, *OPTIMA)
 

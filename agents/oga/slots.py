@@ -20,8 +20,8 @@ from environment.resources import BASIC, MEMORY, Resources
 from environment.types import EndedJob, FloatArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView
 
-#: MiB that weigh as much as a cpu, so that steps of both are of like size. Chosen: what a core of the paper's
-#: VMs has of memory.
+#: MiB that weigh as much as a cpu, so that steps of both are of like size. Chosen: the memory per core of the
+#: paper's VMs.
 MIB_PER_UNIT = 4096.0
 #: Types are users' words, so there may be any number: the one that was longest away is forgotten. Chosen.
 PORTS_KEPT = 256
@@ -43,7 +43,7 @@ class Slots:
         self._options = learner
         self._utility, self._alpha, self._beta = UTILITIES.index(utility), alpha, beta
         self._request: Request = request
-        #: What is shared out: cpus, memory, and whatever else jobs have asked for and VMs had.
+        #: The allocated resources: cpus, memory, and all others that jobs have asked for and VMs had.
         self.resources: tuple[str, ...] = BASIC
         #: How much of each is a unit of the model, [K].
         self._units: FloatArray = _UNITS
@@ -138,7 +138,7 @@ class Slots:
                     columns[f"{what} {unit}"][vm] = value if what == "gradient" else value * scale
         return {name: tuple(values.tolist()) for name, values in columns.items()}
 
-    # ---- what is kept ------------------------------------------------------------------------------
+    # ---- saved state -------------------------------------------------------------------------------
 
     def state(self) -> bytes:
         """All that was learned, as an npz file; empty when that is nothing."""

@@ -23,7 +23,7 @@ from environment.policy import Policy, StatefulPolicy, TimedPolicy
 from environment.types import Decision, IntArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
-#: What decisions depend on besides, by the way of overtaking.
+#: Further inputs of decisions, by the way of overtaking.
 KNOWN_TO: Mapping[str, tuple[str, ...]] = {
     "easy": ("queue", "durations", "ends", "preferences"),
     "first_fit": ("queue",),
@@ -35,15 +35,16 @@ KNOWN_TO: Mapping[str, tuple[str, ...]] = {
 class OvertakingOptions:
     """Options of overtaking, which every policy takes that places the head of the queue alone."""
 
-    #: Who may go before the head of the queue. `none`: first come, first served. `first_fit`: the first that
-    #: fits, when the head does not. `easy`: of those the first that does not delay the head, by when running
-    #: jobs are expected to end. `best`: of all that fit, the head among them, the one that is placed best.
+    #: Jobs that may overtake the head of the queue. `none`: first come, first served. `first_fit`: the first
+    #: that fits, when the head does not. `easy`: of those the first that does not delay the head, by the
+    #: expected ends of running jobs. `best`: of all that fit, the head among them, the one that is placed
+    #: best.
     overtake: Literal["none", "easy", "first_fit", "best"] = "none"
     #: How many jobs of the queue are looked at.
     window: int = 256
     #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
     overtaken_at_most: int = 128
-    #: How much cost counts in what is best; the rest is time.
+    #: Weight of cost in the best placement; the rest is time.
     beta: float = 0.5
     #: Seconds that a job takes, or a VM is held, of which that is not known.
     unknown_duration: float = UNKNOWN_DURATION
@@ -70,7 +71,7 @@ class OvertakingOptions:
         for name in names:
             if name in ways and self.overtake not in ways[name]:
                 raise ValueError(
-                    f"{name}: goes with overtake {' or '.join(ways[name])}, found {self.overtake}"
+                    f"{name}: requires overtake {' or '.join(ways[name])}, found {self.overtake}"
                 )
 
 
@@ -209,7 +210,7 @@ class Overtaking:
 def _kept_for(kept: Reservation, delaying: int) -> str:
     """Text for the head that waits."""
     if kept.starts is None:
-        return "; when it will start is not known, so nobody goes before it"
+        return "; its start is unknown, so no job overtakes it"
     said = f"; it is expected to start by {clock(round(kept.starts))}"
     jobs = "job" if delaying == 1 else "jobs"
     return f"{said}, and {delaying} {jobs} behind it that fit would delay it" if delaying else said

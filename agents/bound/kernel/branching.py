@@ -25,7 +25,7 @@ class Cases(NamedTuple):
 
     share: FloatArray  # [M, N, R] of the VM that an executor takes
     arrival: FloatArray  # [M]
-    least: FloatArray  # [M] what a job costs at least where VMs are shared perfectly
+    least: FloatArray  # [M] least cost of a job, where VMs are shared perfectly
     first: IntArray  # [M + 1] where its ways begin
     counts: IntArray  # [W, N]
     seconds: FloatArray  # [W]

@@ -143,7 +143,7 @@ def _place(given: ListedInstance, job: int, clock: float, forced: bool) -> bool:
         return False
     plain = how == prefers
     _fill(given, executors, how, good if plain else bad, clock)
-    # What was not meant to be good may be so all the same.
+    # A placement that was not meant to be good may be so all the same.
     vms = 0
     for vm in range(given.price.size):
         vms += given.taken[vm] > 0

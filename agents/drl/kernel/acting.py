@@ -71,7 +71,7 @@ class Record(NamedTuple):
     masks: BoolArray  # [B, S + 1, N + 1]
     actions: SmallIntArray  # [B, S]
     rewards: Float32Array  # [B, S]
-    discounts: Float32Array  # [B, S] of what comes after the step; 0 when the episode is over
+    discounts: Float32Array  # [B, S] of the rewards after the step; 0 when the episode is over
     heads: SmallIntArray  # [B, S] the job that is decided about, by number
 
 

@@ -28,7 +28,7 @@ class Branching(NamedTuple):
     share: float
     #: For how many jobs a trial goes on, the one that is placed by chance among them.
     jobs: int
-    #: What each of these jobs' rewards counts, as a multiple of what the one before counts.
+    #: Weight of each of these jobs' rewards, as a multiple of the weight of the one before.
     gamma: float
 
 

@@ -16,7 +16,7 @@ from environment.kernel.scene import Scene
 from environment.kernel.state import BoolArray, Float32Array, Layout, SmallIntArray
 from environment.types import FloatArray, IntArray
 
-#: What `decide` returns in place of a number of executors.
+#: Results of `decide` in place of a number of executors.
 WAITS, NO_ROOM = 0, -1
 #: In place of an action where there is no other.
 NONE = -1

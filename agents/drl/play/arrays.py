@@ -6,7 +6,7 @@ from agents.drl.kernel.placing import Choices, QueuedJobs
 from environment.kernel.state import BoolArray, SmallIntArray
 from environment.types import FloatArray, IntArray
 
-#: Who decided: the network; the guard; nobody, as none fits.
+#: Deciders: the network; the guard; nobody, as none fits.
 NETWORK, GUARD, NOBODY = range(3)
 
 
@@ -30,21 +30,21 @@ class NetworkLimits(NamedTuple):
     watched: int  # by the guard; 0 where there is none
     idle: float  # which share of the cpus must be for the guard to step in
     unknown: float  # seconds that a job takes of which that is not known
-    exact: bool  # whether is believed of running jobs what is true
+    exact: bool  # whether beliefs about running jobs are the truth
 
 
 class NetworkState(NamedTuple):
     """Variable state beside the kernel's."""
 
     order: IntArray  # [M] number by arrival of each of the kernel's numbers
-    expects: FloatArray  # [M] what running jobs were expected to take, by the kernel's numbers; NaN: unknown
+    expects: FloatArray  # [M] expected durations of running jobs, by the kernel's numbers; NaN: unknown
     since: FloatArray  # [M] by arrival: when it began to fit; NaN when it does not
     overtaken: IntArray  # [M] by arrival: how often while it was the oldest
     waits: IntArray  # [M] by arrival: how often it was held back while it was the oldest
     fits: BoolArray  # [W] whether each of the first that wait fits now
     fitting: BoolArray  # [K] the same by kind, as of the decision in the next
     noted: IntArray  # [K]
-    oldest: IntArray  # [2] by arrival: who is, and how many were before
+    oldest: IntArray  # [2] by arrival: the oldest job, and how many were the oldest before
     stands: IntArray  # [3] the network's last decision to wait, or -1; how many waited then, and how many ran
 
 

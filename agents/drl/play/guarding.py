@@ -6,7 +6,7 @@ from agents.drl.play.arrays import NetworkBeliefs, NetworkLimits, NetworkState
 from environment.kernel.compiled import njit
 from environment.kernel.state import Batch, BoolArray, SmallIntArray
 
-#: What is lost of a time when it is computed, as `environment.decisions.starvation` has it.
+#: Relative rounding error of a computed time, as in `environment.decisions.starvation`.
 ROUNDED = 1e-6
 
 

@@ -79,7 +79,7 @@ def play_learned(
                 numbers[fit] = i
                 fit += 1
         if borne.stands[0] >= 0 and borne.stands[1] == waits and borne.stands[2] == state.running[0]:
-            said.by[made], said.begin[made] = NETWORK, said.begin[borne.stands[0]]  # who came was not let in
+            said.by[made], said.begin[made] = NETWORK, said.begin[borne.stands[0]]  # a new job is not seen
         elif fit > 0:
             job, executors = ask(
                 batch, made, waits, fit, alone, believed, means, borne, layout, network, desk, draft, space

@@ -7,7 +7,7 @@ from conf.schema.training import DrawnSpec, ObjectiveSpec, TrainingSpec
 
 _TITLES = {"cost": "cost ($)", "duration": "duration (s)", "completion": "completion (s)", "waits": "waits"}
 _DIGITS = {"cost": 3, "duration": 0, "completion": 0, "waits": 1}
-#: Of drawn worlds cost and completion are told as parts of what first fit comes to in the same.
+#: Of drawn worlds cost and completion are given as multiples of first fit's in the same.
 _OF_DRAWN = {**_TITLES, "cost": "cost / ff", "completion": "completion / ff"}
 _DIGITS_OF_DRAWN = {**_DIGITS, "completion": 3}
 

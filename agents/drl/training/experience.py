@@ -26,7 +26,7 @@ class Steps(NamedTuple):
     mask: BoolArray  # [S, N + 1]
     action: SmallIntArray  # [S]
     reward: Float32Array  # [S]
-    row: IntArray  # [S] whose episode it is
+    row: IntArray  # [S] the episode of each
     head: SmallIntArray  # [S] the job that is decided about
     length: IntArray  # [B] steps of each episode
     by_job: FloatArray  # [B, M] rewards of each job, of steps that were left out too
@@ -46,7 +46,7 @@ class TriedChoices(NamedTuple):
     mask: BoolArray  # [S, N + 1]
     action: SmallIntArray  # [S]
     advantage: FloatArray  # [S] of the step's trial over the others from the same moment
-    value: float  # what the last trials of the episodes earned, on average
+    value: float  # average return of the last trials of the episodes
 
 
 def rules_of(spec: TrainingSpec) -> Rules:

@@ -17,7 +17,7 @@ from conf.schema.training import ImitationSpec
 from environment.training.episodes import FIRST_TRAINING_SEED
 from environment.types import IntArray
 
-#: Called with how much of how much is done, and what it is.
+#: Called with the steps done, the steps in all, and their name.
 Progress = Callable[[int, int, str], None]
 
 

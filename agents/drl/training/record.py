@@ -41,5 +41,5 @@ class TrainingRecord:
         return self.training.get("entropy", self.training.get("epsilon"))
 
 
-#: Called with each record, by the thread that trains: what it does, training waits for.
+#: Called with each record, by the thread that trains: training waits until it returns.
 Listener = Callable[[TrainingRecord], None]

@@ -44,7 +44,7 @@ class ReinforceLearner:
         self._optimizer = tf.keras.optimizers.legacy.Adam(self._rate)
         self._steps = tf.Variable(0, dtype=tf.int64)
         self.agent = self._agent_for(time_steps, actions, self.network)
-        #: What learns from a row of steps on so many VMs.
+        #: The function that learns from a row of steps on so many VMs.
         self._train = {worlds.vms: _compiled(self.agent)}
         self._player = EpisodePlayer(worlds)
 
@@ -56,7 +56,7 @@ class ReinforceLearner:
             network,
             optimizer=self._optimizer,
             entropy=self._entropy,
-            # What the agent gets where returns are compared are advantages, and each of them stands alone.
+            # Where returns are compared, the agent gets advantages, and each of them stands alone.
             gamma=1.0 if self._compares else spec.discount,
             normalize_returns=not self._compares,
             gradient_clipping=spec.gradient_norm,

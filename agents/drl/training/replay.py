@@ -21,7 +21,7 @@ class Transitions(NamedTuple):
     mask: BoolArray  # [C, N + 1]
     action: SmallIntArray  # [C]
     reward: Float32Array  # [C] of all its steps, discounted
-    discount: Float32Array  # [C] of what comes after it; 0 when the episode is over
+    discount: Float32Array  # [C] of the rewards after it; 0 when the episode is over
     next_observation: Float32Array  # [C, L]
     next_mask: BoolArray  # [C, N + 1]
 

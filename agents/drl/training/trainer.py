@@ -34,7 +34,7 @@ from conf.schema.training import TrainingSpec
 #: The score of waiting at first, where worlds are drawn: to place is the rule, and when to wait is learned.
 _FIRST_WAIT = -2.0
 
-#: Called with how much of how much is done, and what there is to tell.
+#: Called with the steps done, the steps in all, and a text.
 Progress = Callable[[int, int, str], None]
 
 
@@ -81,7 +81,7 @@ class _Run:
     best_iteration: int = 0
     #: An entry for each evaluation.
     history: list[dict[str, Any]] = field(default_factory=list)
-    #: What it is trained on, in short.
+    #: Digest of its training data.
     fingerprint: str = ""
 
 
@@ -142,7 +142,7 @@ def _claim(out: Path, spec: TrainingSpec, *, resume: bool) -> None:
     """
     path, run = out / "config.yaml", out / "run"
     if checkpoints.exists(run / "checkpoints") and not resume:
-        raise ConfigError(f"{out}: there is a run already; resume it, or take another")
+        raise ConfigError(f"{out}: already contains a run; resume it, or choose another folder")
     if resume and not (path.is_file() and run.is_dir()):
         raise ConfigError(f"{out}: there is no run to resume")
     text = yaml.safe_dump(spec.model_dump(mode="json"), sort_keys=False)
@@ -233,7 +233,7 @@ def _learn(
         try:
             run.iteration, told = learner.learn(at)
         except tf.errors.InvalidArgumentError as error:
-            raise _diverged(at, "TensorFlow found what is no number", spec) from error
+            raise _diverged(at, "TensorFlow found a value that is not a number", spec) from error
         if wrong := next((name for name, value in told.items() if not isfinite(value)), None):
             raise _diverged(at, f"its {wrong} is {told[wrong]:g}", spec)
         if spec.averaging > 0:
@@ -249,8 +249,8 @@ def _diverged(iteration: int, what: str, spec: TrainingSpec) -> DivergedError:
     """Error for an iteration that produced a value that is not a number."""
     rate = spec.learning_rate.at(iteration / spec.iterations)
     return DivergedError(
-        f"training diverged at iteration {iteration}: {what}. Take a smaller learning_rate (it was "
-        f"{rate:.3g}) or gradient_norm, and begin anew with another --out"
+        f"training diverged at iteration {iteration}: {what}. Choose a smaller learning_rate (it was "
+        f"{rate:.3g}) or gradient_norm, and start again with another --out"
     )
 
 

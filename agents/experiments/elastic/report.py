@@ -234,7 +234,7 @@ def draw(runs: Sequence[ElasticRun], path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-#: What stands before the tables.
+#: Text before the tables.
 HEAD = """# The bill where VMs come and go
 
 Made by `stoker reproduce elastic --seeds {count}{asked}`, with {seeds}.

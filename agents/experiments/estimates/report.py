@@ -19,7 +19,7 @@ from agents.experiments.seed_register import SeedRange
 
 #: Shares of the truth within intervals of 90 % that were aimed at.
 AIM = (0.85, 0.95)
-#: Seconds; who is to wait for so long is told of apart, since later ones have long to overtake.
+#: Seconds; jobs with so long a wait are reported apart, since later ones have long to overtake.
 _LONG = 300.0
 
 

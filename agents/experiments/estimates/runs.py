@@ -30,9 +30,9 @@ DRAWS = 20
 EVERY = 15
 #: Every other VM of the hundred: on all of them one job of 25 waits.
 STEP = 2
-#: What is estimated, and what does not count of an error of it: seconds, and dollars.
+#: Estimated quantities, with the part of an error that does not count: seconds, and dollars.
 SLACKS = {"start": 10.0, "end": 10.0, "cost": 0.001}
-#: What does not count of an error when it is asked whether it came true; longer is a wait.
+#: The part of an error that does not count when an estimate is checked; longer is a wait.
 BESIDE = {"start": 2.0, "end": 2.0, "cost": 0.0}
 
 
@@ -63,7 +63,7 @@ class _ForecastingPolicy:
     def __init__(self, name: str, every: int) -> None:
         self._name, self._policy, self._every = name, create(name), every
         self._seen: set[str] = set()
-        #: By job, what each draw gave.
+        #: By job, the result of each draw.
         self.drawn: dict[str, list[JobOutlook]] = {}
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
@@ -117,7 +117,7 @@ def mended(policy: str, seed: int, drawn: dict[str, list[JobOutlook]], result: R
         if name in jobs
     }
     came = {name: (job.wait, job.completion, job.cost) for name, job in jobs.items()}
-    # At one time, what comes is known before anything is told.
+    # At one time, arrivals are known before any estimate is made.
     events = sorted(
         event
         for name, job in jobs.items()

@@ -35,7 +35,7 @@ _METRICS = {
     "average_duration": ("duration (s)", 1),
     "good_placements": ("good placements", 1),
 }
-#: Those of which tables show beside what is believed what exact knowledge makes of it.
+#: Metrics for which tables show the value under exact knowledge beside that under belief.
 _BESIDE = ("cost", "average_completion")
 _FIGURES = {
     "cost": ("Fig. 6: what the VMs cost", "islam2022-cost.png"),
@@ -249,7 +249,7 @@ Claims are judged by differences on the same seed.
 _AIMS = """What is aimed at goes beyond the paper: against every baseline, on both densities, with one model.
 Judged under belief `{belief}`.
 """
-#: Beside what is measured here; on seeds 200 to 219, by which those models were chosen.
+#: Beside the results measured here; on seeds 200 to 219, by which those models were chosen.
 _TRIED = """### What was tried with earlier models
 
 Until revision 57461b0 a `reinforce` for each beta shipped, trained on twelve VMs, and `lookahead` looked at
@@ -284,7 +284,7 @@ rate, and on a hundred VMs with eight times. `dqn` has seen nothing but twelve V
 Above they are judged by one of them on all, `reinforce:beta=1.0`. {seeds} seeds. `lookahead` is left out for
 the time that it takes.
 """
-#: What stands behind it is kept when the report is made again without curves.
+#: The text behind it is kept when the report is made again without curves.
 RULES = "## Fig. 4 and 5: how the rules are learned"
 _CURVES = """No mask: what is against the rules costs 200 and ends the episode, and an episode without that
 earns up to 10,000. The flat network that sees the paper's numbers is Table 5 as printed

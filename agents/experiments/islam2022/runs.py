@@ -132,7 +132,7 @@ class LearningCurve:
 
     algorithm: str
     pattern: str
-    #: The network and what it sees.
+    #: The network and its observation.
     setup: str
     #: How many were asked for.
     planned: int

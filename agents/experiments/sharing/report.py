@@ -113,7 +113,7 @@ def _knows() -> str:
     return "\n".join(f"* `{who.label}`: {knowledge(who.label)}" for who in POLICIES)
 
 
-#: What stands behind it is kept when the report is made again.
+#: The text behind it is kept when the report is made again.
 APART = "## On the embedded cluster"
 
 HEAD = """# Orders of jobs, and what fairness costs

@@ -67,7 +67,7 @@ class SharingRun:
 _WEIGHTS = {"ann": 4.0, "bob": 2.0, "cleo": 1.0, "dan": 1.0}
 _TEAMS = queues_of({name: QueueSpec(weight=weight) for name, weight in _WEIGHTS.items()})
 _DUE = Deadlines(slack=(2.0, 8.0))
-#: Of who needs his results soon, and of who does not.
+#: Deadlines of jobs whose results are needed soon, and of others.
 _TIGHT, _LOOSE = (1.5, 3.0), (10.0, 30.0)
 
 
@@ -80,7 +80,7 @@ def scenes() -> tuple[SharingScene, ...]:
     """All that are compared."""
     mix = Mix(deadlines=_DUE, priorities={0: 4.0, 10: 1.0})
     small = Mix(cpus=(1, 4), executors=(1, 4), deadlines=_DUE, priorities={0: 4.0, 10: 1.0})
-    # Who has the least weight submits most: without an order he has most of the cluster.
+    # The user with the least weight submits most: without an order that user has most of the cluster.
     unequal = _users(ann=User(share=1.0), bob=User(share=1.0), cleo=User(share=1.0), dan=User(share=3.0))
     loaded = _users(
         **{name: User(cores=cores) for name, cores in zip(_WEIGHTS, (19, 19, 19, 20), strict=True)}

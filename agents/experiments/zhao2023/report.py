@@ -39,7 +39,7 @@ from agents.experiments.zhao2023.tables import (
 )
 from agents.oga.partners import LEARNERS, PARTNERS
 
-#: What the paper says OgaSched gains over its partners (Zhao 2023, abstract and 4.1).
+#: OgaSched's gains over its partners as the paper states them (Zhao 2023, abstract and 4.1).
 CLAIMS = {"drf": 0.1133, "fairness": 0.0775, "binpacking": 0.1389, "spreading": 0.1344}
 _READINGS = ("per_channel", "total")
 _SWEEPS = {"fig3-instances": "instances", "fig3-types": "job types", "fig3-contention": "contention level"}

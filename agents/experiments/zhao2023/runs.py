@@ -38,7 +38,7 @@ class FigureCell:
     environment: EnvironmentOptions
     learner: LearnerOptions = field(default_factory=LearnerOptions)
     policies: tuple[str, ...] = POLICIES
-    #: Slots whose optimum is computed, evenly spread.
+    #: Number of slots whose optimum is computed, evenly spread.
     sample: int = 20
     alibaba: Path | None = None
 
@@ -67,7 +67,7 @@ class Regret:
     slots: tuple[int, ...]
     regret: tuple[float, ...]
     bound: tuple[float, ...]
-    #: The most by which Q(y*) may exceed what was found, summed over slots.
+    #: The most by which Q(y*) may exceed the value found, summed over slots.
     unsure: tuple[float, ...]
 
     @property

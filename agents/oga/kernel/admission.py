@@ -10,7 +10,7 @@ from environment.kernel.compiled import njit
 from environment.kernel.state import BoolArray
 from environment.types import FloatArray, IntArray
 
-#: What arithmetic may take from a floor, as a share of the request.
+#: The share of a request by which arithmetic may miss a floor.
 _ROUNDING = 1e-9
 
 

@@ -16,7 +16,7 @@ from environment.types import FloatArray, IntArray
 
 #: No weight falls below this, so that it can grow again.
 _LEAST_WEIGHT = 1e-9
-#: How short a step towards what was filled is tried. Chosen.
+#: The shortest step towards the filled allocation that is tried. Chosen.
 _SHORTEST = 0.1
 
 

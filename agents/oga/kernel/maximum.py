@@ -22,13 +22,13 @@ from agents.oga.kernel.utilities import LINEAR, LOG, POLY, RECIPROCAL, slope, va
 from environment.kernel.compiled import njit
 from environment.types import FloatArray
 
-#: Rows of a plane's scratch: price, gain, bound, alpha, kind, centre, stiffness, and what is asked for.
+#: Rows of a plane's scratch: price, gain, bound, alpha, kind, centre, stiffness, and the request.
 ROWS = 8
 _PRICE, _GAIN, _BOUND, _ALPHA, _KIND, _CENTRE, _STIFF, _ASKED = 0, 1, 2, 3, 4, 5, 6, 7
 #: In place of a kind of utility where edges have different ones.
 _MIXED = -1
 _STEPS = 100
-#: How near to a capacity is near enough; what is above it is scaled down.
+#: How near to a capacity is near enough; amounts above it are scaled down.
 _CLOSE = 1e-6
 
 

@@ -16,7 +16,7 @@ class Graph(NamedTuple):
 
     #: [R + 1] where an instance's edges begin.
     start: IntArray
-    #: [E] whose edge it is.
+    #: [E] the port of the edge.
     port: IndexArray
     #: [E] where it leads.
     instance: IndexArray

@@ -401,7 +401,7 @@ def test_a_process_that_was_killed_is_followed_by_one_that_ends_with_the_same_we
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
     assert len(curve(killed)) < len(curve(whole))
     (killed / "run" / "checkpoints" / "partial").mkdir(exist_ok=True)
-    with pytest.raises(ConfigError, match="there is a run already"):
+    with pytest.raises(ConfigError, match="already contains a run"):
         train(spec_of(values), killed)
     with pytest.raises(ConfigError, match="seed"):
         train(spec_of({**values, "seed": 5}), killed, resume=True)

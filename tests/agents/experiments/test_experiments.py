@@ -24,7 +24,7 @@ def test_a_contender_is_written_as_a_user_would() -> None:
         ("random:3", "module 3|module random"),
         ("random:seed=3:x", "should be NAME:KEY=VALUE, as in greedy:beta=0.5"),
         ("random:seed=[", "YAML"),
-        ("ff:beta=1", "beta: goes with overtake best, found none"),
+        ("ff:beta=1", "beta: requires overtake best, found none"),
         ("ff:size=1", "size: unknown option; known options: overtake"),
     ],
 )

@@ -123,7 +123,7 @@ def test_other_bases_do_without_networks() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "reinforce-worlds"}, "lookahead: model: goes with base reinforce, found near_ilp"),
+        ({"model": "reinforce-worlds"}, "lookahead: model: requires base reinforce, found near_ilp"),
         ({"base": "reinforce", "model": "dqn-time"}, "policy lookahead: model: .*dqn-time is of dqn"),
         (
             {"base": "reinforce", "model": "none"},

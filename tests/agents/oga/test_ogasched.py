@@ -224,7 +224,7 @@ def test_vms_with_one_name_are_told_apart() -> None:
         ({"floor": 0.0}, "floor: should be more than 0 and at most 1, found 0"),
         ({"eta": -1.0}, "eta: should be a number above 0, found -1"),
         ({"wait_limit": -1}, "wait_limit: should be 0 or more, found -1"),
-        ({"patience": 8}, "patience: unknown option; wait_limit is how often a job waits"),
+        ({"patience": 8}, "patience: unknown option; wait_limit is the number of waits"),
         ({"overhead": 2.0}, "overhead: should be between 0 and 1, found 2"),
         ({"decay": 1.5}, "decay: should be more than 0 and at most 1, found 1.5"),
     ],

@@ -79,7 +79,7 @@ def test_what_is_not_known_is_not_said() -> None:
     """If ending jobs make no room for the head, no job goes before it, and no time is given."""
     wait = decide(scene(50.0), [asks("huge", 9), asks("short", 1)], overtake="easy")
     assert isinstance(wait, Wait)
-    assert wait.reason.endswith("when it will start is not known, so nobody goes before it")
+    assert wait.reason.endswith("its start is unknown, so no job overtakes it")
 
 
 def test_first_fit_takes_whoever_fits() -> None:
@@ -222,8 +222,8 @@ def test_easy_delays_the_head_by_nothing(
     ("name", "options", "message"),
     [
         ("ff", {"overtake": "esay"}, "policy ff: overtake: should be 'none', 'easy', 'first_fit' or 'best'"),
-        ("ff", {"window": 10}, "policy ff: window: goes with overtake easy or first_fit or best, found none"),
-        ("ff", {"overtake": "easy", "beta": 1}, "policy ff: beta: goes with overtake best, found easy"),
+        ("ff", {"window": 10}, "policy ff: window: requires overtake easy or first_fit or best, found none"),
+        ("ff", {"overtake": "easy", "beta": 1}, "policy ff: beta: requires overtake best, found easy"),
         ("ff", {"overtake": "easy", "window": 0}, "policy ff: window: should be 1 or more, found 0"),
         ("rr", {"overtake": "best", "beta": 2}, "policy rr: beta: should be between 0 and 1, found 2"),
         (
