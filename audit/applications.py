@@ -28,7 +28,7 @@ _PATH = re.compile(r" at \S*/")
 _LONGEST_NAME = 200
 #: Removals that were meant to be; others are losses.
 _MEANT = ("killed by driver", "idle", "decommission", "exit code 0", "exit status: 0", "code 0", "shutdown")
-#: Settings that tell who ran the application, where, and on which VMs.
+#: Settings that name the queue of an application, and the type of its VMs.
 _QUEUES = ("spark.yarn.queue", "spark.kubernetes.namespace", "spark.databricks.clusterUsageTags.clusterName")
 _VM_TYPES = (
     "spark.databricks.workerNodeTypeId",
@@ -55,7 +55,7 @@ class Executor:
     #: The largest heap and memory outside of it that were seen; None where the log has none.
     peak_mib: float | None
     use: CoreUse
-    #: What dynamic allocation would not have held.
+    #: Idle cores that dynamic allocation would not have held.
     idle: Idle = NEVER
     #: Its VM's type and its part of it, as the daemon that launched it wrote into the log.
     attributes: ExecutorAttributes | None = None
@@ -78,7 +78,7 @@ class Stage:
     completed_at: float
     task_seconds: float
     longest_task: float
-    #: Cores that its tasks took at once, at most; by what the executors had.
+    #: Cores that its tasks took at once, at most; by the executors' cores.
     cpus_per_task: float
 
 
@@ -113,7 +113,7 @@ class LoggedApplication:
     #: Bytes of its log, unpacked, and lines of it that are no events.
     log_bytes: int
     bad_lines: int
-    #: What was assumed.
+    #: Assumptions.
     notes: tuple[str, ...] = ()
 
     @property

@@ -11,7 +11,7 @@ from audit.names import type_of
 from audit.prices import Prices
 from conf.units import SECONDS_PER_HOUR
 
-#: By what costs can be summed, and the key of an application under it.
+#: Keys by which costs can be summed, with the value of an application.
 KEYS: dict[str, Callable[[LoggedApplication], str]] = {
     "application": lambda each: each.name,
     "type": lambda each: type_of(each.name),

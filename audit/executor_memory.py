@@ -6,7 +6,7 @@ from typing import Any
 
 from conf.units import memory_mib
 
-#: Spark's own rule for what a process takes beside its heap: a share of it, and so many MiB at least.
+#: Spark's own rule for a process' memory beside its heap: a share of it, and so many MiB at least.
 _OVERHEAD, _LEAST = 0.10, 384
 _HEAP = 1024
 _MIB = 1 << 20

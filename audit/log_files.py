@@ -117,7 +117,7 @@ def _files(place: str, scratch: Path) -> Iterator[_File]:
     elif path.is_file():
         yield from _one(path, place, scratch)
     else:
-        raise LogsError(f"{place}: is not there; name a folder, an event log, a tar of such, or s3://...")
+        raise LogsError(f"{place}: does not exist; name a folder, an event log, a tar of such, or s3://...")
 
 
 def _walked(folder: Path, name: str, scratch: Path) -> Iterator[_File]:

@@ -4,7 +4,8 @@ import re
 
 from conf.util.printable import LONGEST_NAME, UNSEEN
 
-#: What differs between runs of the same application: dates, times, counters and ids at the end of words.
+#: Parts of a name that differ between runs of the same application: dates, times, counters and ids at the end
+#: of words.
 _RUN_OF = re.compile(
     r"[-_. :/#(]*(?:\d[\d:T.+-]{3,}|(?<![0-9a-z])[0-9a-f]{8,}(?![0-9a-z])(?:-[0-9a-f]{4,})*)\)?Z?",
     re.IGNORECASE,

@@ -15,7 +15,7 @@ from audit.applications import WANTED, LoggedApplication, read_application
 from audit.log_files import LogFiles, LogsError, Unread, find_logs, opened
 from profiles.event_lines import EventLines, EventLogError
 
-#: Called with the bytes that are read, how many there are, and what is read.
+#: Called with the bytes read, the bytes in all, and the name of the log.
 Progress = Callable[[int, int, str], None]
 
 #: Logs of fewer bytes together are read in this process. Chosen: to start others takes longer.

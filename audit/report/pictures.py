@@ -14,7 +14,7 @@ from audit.savings.predict import Savings
 
 #: Units of the pictures' own coordinates; they scale with the page.
 WIDTH = 900.0
-#: Where labels end and the drawing begins, and what numbers beside it take.
+#: Place where labels end and the drawing begins, and width of the numbers beside it.
 _LEFT, _RIGHT = 250.0, 90.0
 _ROW = 26.0
 #: Applications that are drawn, the rest as one; changes and steps over time.

@@ -39,15 +39,15 @@ class Change:
     kind: Kind
     #: The application, or the scenario.
     subject: str
-    #: Dollars, and what 90 of 100 should lie between.
+    #: Dollars, and the interval that should hold 90 of 100 values.
     saving: DollarRange
-    #: Share of the present cost of what it changes.
+    #: Share of the present cost that it changes.
     share: float
     #: Median held-out error of the durations that it rests on; None: a single run, not checked.
     error: float | None
     #: Number of runs that it changes.
     runs: int
-    #: What it takes, in words, and what to type.
+    #: Requirements in words, and the commands to type.
     needs: str
     command: str
     #: How many times longer an application takes then.

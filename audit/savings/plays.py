@@ -22,7 +22,7 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError, simulate
 from profiles.workloads.workload import Workload, WorkloadJob, workload_of
 
-#: Called before each play with its number, how many there are, and what it is.
+#: Called before each play with its number, the number of plays, and its name.
 Progress = Callable[[int, int, str], None]
 
 #: A simulated bill against a real one, as docs/results/fidelity.md measured it.
@@ -136,7 +136,7 @@ def _play(scenario: Scenario, jobs: Workload, runs: Sequence[JobRun], types: Map
         why = f"its VMs hold none of the applications ({next(iter(left_out), 'no application')})"
         return Played.not_played(scenario, why, left_out)
     bill = result.bill
-    # Executors are whole numbers there; what that changes is in both, and so not in their ratio.
+    # Executors are whole numbers there; the effect of that is in both, and so not in their ratio.
     dollars = bill.total * logged / replayed
     by_type: dict[str, float] = {}
     for outcome in result.jobs:

@@ -38,7 +38,7 @@ class Scenario:
     """A way to run the same applications."""
 
     name: str
-    #: What it takes to have it, in words.
+    #: Requirements, in words.
     needs: str
     cluster: Cluster
     policy: str
@@ -47,7 +47,7 @@ class Scenario:
     sizes: str | None = None
     #: The name or file of a cluster that was given, empty for one that is made here.
     cluster_name: str = ""
-    #: Standard deviation of its dollars by what is assumed of it, as a share of them.
+    #: Standard deviation of its dollars by its assumptions, as a share of them.
     unknown: float = 0.0
 
 

@@ -15,10 +15,10 @@ from profiles.summary import fitted_curve
 _LOOKED_AT = 40
 #: Sizes to which a run is scaled for the curve of its type, as shares of its executors.
 _SCALED = (0.25, 0.5, 1.0, 2.0)
-#: An effect of the input is looked for in so many runs whose inputs differ by such a factor.
+#: Number of runs in which an effect of the input is looked for, with inputs that differ by such a factor.
 _ENOUGH, _DIFFERENT = 3, 1.2
-#: Standard deviation of the logarithm of a duration where no run could be checked. Chosen: three times what
-#: repeated runs of five types have (docs/results/fidelity.md), as nothing is known of these.
+#: Standard deviation of the logarithm of a duration where no run could be checked. Chosen: three times the
+#: value of repeated runs of five types (docs/results/fidelity.md), as nothing is known of these.
 _UNCHECKED = 0.25
 _NARROWEST, _WIDEST = 0.02, 1.5
 #: Of a normal distribution, within one standard deviation.
@@ -53,7 +53,7 @@ def job_types(runs: Sequence[JobRun]) -> dict[str, JobType]:
         by_type.setdefault(run.type, []).append(run)
     checked = {name: _held_out(of) for name, of in by_type.items()}
     known = [_sigma(away) for away in checked.values() if away]
-    # What is not checked is taken to err as much as others do, but not less than is chosen.
+    # Unchecked types are taken to err as much as others do, but not less than the chosen value.
     other = max([_UNCHECKED, *([statistics.median(known)] if known else [])])
     found = [_job_type(name, of, checked[name], other) for name, of in by_type.items()]
     return {each.name: each for each in sorted(found, key=lambda each: (-each.dollars, each.name))}

@@ -49,7 +49,7 @@ def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(written(tmp_path / "logs", ETL))
     for arguments, text in (
         ([str(empty)], "holds no event log; name the folder of spark.eventLog.dir"),
-        ([str(tmp_path / "none")], "is not there; name a folder"),
+        ([str(tmp_path / "none")], "does not exist; name a folder"),
         ([str(idle)], "no executor is in any of 1 logs"),
         ([log, "--prices", str(types)], "no VM type is known in the prices"),
         ([log, "--prices", "mars"], "known are ec2-us-east-1"),

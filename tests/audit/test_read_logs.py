@@ -136,7 +136,7 @@ def test_what_is_no_log_is_named(tmp_path: Path) -> None:
 
 def test_places_without_a_log(tmp_path: Path) -> None:
     """Each is one line with what to do."""
-    with pytest.raises(LogsError, match="is not there; name a folder"):
+    with pytest.raises(LogsError, match="does not exist; name a folder"):
         find_logs([str(tmp_path / "none")], tmp_path)
     with pytest.raises(LogsError, match=r"holds no event log; name the folder of spark\.eventLog\.dir"):
         read_logs([str(tmp_path)])
