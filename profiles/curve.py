@@ -8,7 +8,7 @@ from typing import NamedTuple
 #: So many times the core-seconds of the thriftiest number of executors may those take that are worth having.
 _DEAREST = 2.0
 _ROUNDING = 1e-9
-#: No more executors than these are ever worth having: what few runs have shown says nothing of so many.
+#: Number of executors beyond which more are never worth having: few runs have shown nothing of so many.
 _MOST = 256
 
 

@@ -40,7 +40,7 @@ class JobProfile(Strict):
     serial: Annotated[float, Field(ge=0, le=1)] = 0.0
     #: Of the number of cores, by which the rest is divided: 1 is Amdahl's law, less is a power law.
     power: Annotated[float, Field(gt=0, le=1)] = 1.0
-    #: Seconds before work begins, whatever the size.
+    #: Seconds before work begins, for any size.
     startup: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     #: Seconds that an executor of one cpu takes for itself, those of more cpus as many times less.
     warming: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0

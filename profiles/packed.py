@@ -132,7 +132,7 @@ def _unpack_lzf(data: bytes, size: int) -> bytes:
         at += 1
         if start < 0:
             raise ValueError("no chunk of LZF")
-        for place in range(start, start + length + 2):  # what is copied may be made on the way
+        for place in range(start, start + length + 2):  # copied bytes may be made on the way
             made.append(made[place])
     if len(made) != size:
         raise ValueError("no chunk of LZF")
@@ -161,7 +161,7 @@ def _arrow(codec: str) -> Callable[[bytes, int], bytes]:
     return unpack
 
 
-#: By the ends of names that Spark gives to what it packs.
+#: By the endings that Spark gives to compressed files.
 CODECS: dict[str, Callable[[BinaryIO], Iterator[bytes]]] = {
     "zstd": _zstd,
     "lz4": _lz4,

@@ -162,7 +162,7 @@ def read_runs(folder: Path) -> tuple[MeasuredRun, ...]:
 
     path = folder / RUNS
     if not path.is_file():
-        raise ProfileError(f"{folder}: holds no profiles: {RUNS} is not there")
+        raise ProfileError(f"{folder}: contains no profiles: {RUNS} does not exist")
     try:
         table = pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:

@@ -11,7 +11,7 @@ from profiles.event_lines import Event, EventLines, EventLogError, parts_of
 
 _MIB = float(1 << 20)
 _MOST_STAGES = 100_000
-#: What reading nonsense may raise.
+#: Exceptions of reading nonsense.
 _WRONG = (
     OSError,
     ValueError,

@@ -29,7 +29,8 @@ FloatArray = NDArray[np.float64]
 _Law = Callable[[FloatArray, FloatArray], Curve]
 #: The parts of `_warming` that may be above 0, simpler choices first.
 _SOME_OF_THREE = ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2])
-#: Relative difference of two sums of squares that only rounding makes: far above what processors differ by.
+#: Relative difference of two sums of squares that only rounding makes: far above the differences between
+#: processors.
 _EQUAL = 1e-6
 
 

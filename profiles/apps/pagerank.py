@@ -31,7 +31,7 @@ Numbers = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
 Reals = npt.NDArray[np.float64]
 Links = tuple[Numbers, Numbers]  # sources and targets
-Shares = tuple[Numbers, Reals]  # the page at the end of each link, and what it is given
+Shares = tuple[Numbers, Reals]  # the page at the end of each link, and its share
 
 
 @dataclass

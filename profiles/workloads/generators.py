@@ -24,7 +24,7 @@ from profiles.workloads.workload import Workload, WorkloadJob, workload_of
 from profiles.workloads.workload_files import WorkloadError, read_workload
 
 _MIB_PER_GIB = 1024
-#: Of a seed: arrivals, sizes, owners, queues, priorities, deadlines, and whose jobs they are.
+#: Streams of a seed: arrivals, sizes, owners, queues, priorities, deadlines, and the users of jobs.
 _STREAMS = 7
 
 
@@ -111,7 +111,7 @@ def _recorded(source: RecordedArrivals, count: int, seed: int) -> Workload:
     times = np.concatenate(([0.0], np.cumsum(arrivals.choice(gaps, count - 1) / source.speedup)))
     chosen = sizes.integers(0, len(there), count)
     tied = sum(bool(job.after) or job.start_at is not None for job in there)
-    lost = f"{source.path}: what {counted(tied, 'job')} come after or when they begin, as each is drawn alone"
+    lost = f"{source.path}: dependencies and start times of {counted(tied, 'job')}, as each is drawn alone"
     return Workload(
         tuple(
             replace(there[which], name=f"job-{i + 1}", submitted_at=float(times[i]), after=(), start_at=None)

@@ -25,7 +25,7 @@ Draw = Callable[[Mix, NDArray[np.float64], np.random.SeedSequence], Sequence[Wor
 _SAMPLE = 4000
 #: So many gaps, and so many jobs, are drawn at once.
 _DRAWN = 64
-#: What users draw from streams of their own.
+#: Quantities that users draw from streams of their own.
 _TIMES, _JOBS = 0, 1
 
 

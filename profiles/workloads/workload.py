@@ -13,7 +13,7 @@ from conf.util.printable import LONGEST_NAME, unseen
 from profiles.workloads.cycles import cycle
 
 #: Seconds, some hundred years; cpus or executors of a job; MiB, an exbibyte: beyond lie only mistakes, with
-#: which sums would lose what is added or become infinite.
+#: which sums would lose small amounts or become infinite.
 LONGEST, MOST, MOST_MIB = 1e10, 1e6, 2**40
 
 
@@ -109,7 +109,7 @@ class Workload:
     """Jobs in order of arrival, each with a name of its own; `workload_of` puts them in order."""
 
     jobs: tuple[WorkloadJob, ...]
-    #: What its source has that is not in it, counted: a line for each thing that is lost.
+    #: Properties of its source that are lost, counted: a line for each.
     left_out: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
@@ -127,7 +127,7 @@ class Workload:
         for name, others in after.items():
             for other in others:
                 if other not in names:
-                    raise ValueError(f"after: {name} comes after {other}, and no job is called so")
+                    raise ValueError(f"after: {name} comes after {other}, but no job has that name")
         if found := cycle(after):
             raise ValueError(f"after: {' comes after '.join(found)}")
         places = {job.name: place for place, job in enumerate(self.jobs)} if after else {}

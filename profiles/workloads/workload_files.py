@@ -17,7 +17,7 @@ from typing import Any, Literal, get_origin, get_type_hints
 from conf.units import memory_mib, resources_of, resources_text, seconds
 from profiles.workloads.workload import Workload, WorkloadJob, workload_of
 
-#: What is in a column by its name, and what a job has where an optional one is empty or not there.
+#: Type of each column by its name, and a job's default where an optional one is empty or missing.
 _KINDS = get_type_hints(WorkloadJob)
 _DEFAULTS = {
     field.name: field.default if field.default_factory is MISSING else field.default_factory()
@@ -42,7 +42,7 @@ _AMOUNTS: dict[str, Callable[[object], float]] = {
     **dict.fromkeys(("submitted_at", "duration", "deadline", "start_at"), seconds),
 }
 _WITH_UNIT = re.compile(r"\s*[\d.]+\s*[A-Za-z]+\s*$")
-#: What others call the columns, in names that are not alike.
+#: Others' names of the columns, where they are not alike.
 _ALSO_CALLED = {
     "submitted_at": ("arrival", "arrival_time", "submit", "time", "timestamp", "start", "at"),
     "type": ("kind", "class", "app", "application", "workload"),

@@ -33,7 +33,7 @@ def test_runs_come_back_as_they_went(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     """No folder, no Parquet, another version: the text says which file and why."""
-    with pytest.raises(ProfileError, match="holds no profiles"):
+    with pytest.raises(ProfileError, match="contains no profiles"):
         read_runs(tmp_path)
     (tmp_path / RUNS).write_text("nonsense")
     with pytest.raises(ProfileError, match="cannot be read as Parquet"):
@@ -87,5 +87,5 @@ def test_who_is_killed_between_the_files_leaves_no_runs_without_their_machine(
     with pytest.raises(KeyboardInterrupt):
         write_runs(tmp_path, [make_run()], {"machine": {}})
     assert read_about(tmp_path)["machine"] == {}
-    with pytest.raises(ProfileError, match="holds no profiles"):
+    with pytest.raises(ProfileError, match="contains no profiles"):
         read_runs(tmp_path)

@@ -158,6 +158,6 @@ def test_recorded_jobs_are_drawn_again(tmp_path: Path) -> None:
     )
     alone = generate(recorded, 5)
     assert all(job.after == () for job in alone.jobs)
-    assert alone.left_out == (f"{path}: what 2 jobs come after or when they begin, as each is drawn alone",)
+    assert alone.left_out == (f"{path}: dependencies and start times of 2 jobs, as each is drawn alone",)
     with pytest.raises(ConfigError, match="the jobs of recorded have sizes of their own"):
         build(WorkloadSpec, {"jobs": 1, "recorded": {"path": "x"}, "mix": {}}, "spec")

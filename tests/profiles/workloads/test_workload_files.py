@@ -207,7 +207,7 @@ def test_jobs_that_come_after_others(tmp_path: Path) -> None:
     assert read_workload(copy) == workload
     assert workload.first(2).jobs == workload.jobs[:2]
     for after, why in (
-        ("load", "report comes after load, and no job is called so"),
+        ("load", "report comes after load, but no job has that name"),
         ("report", "report comes after report"),
         ("last", "report comes after last comes after report"),
     ):

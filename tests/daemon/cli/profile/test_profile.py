@@ -212,11 +212,11 @@ def test_what_sizes_did_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("curve", "nowhere"), "holds no profiles"),
-        (("show", "nowhere"), "stoker: nowhere: holds no profiles: runs.parquet is not there\n"),
+        (("curve", "nowhere"), "contains no profiles"),
+        (("show", "nowhere"), "stoker: nowhere: contains no profiles: runs.parquet does not exist\n"),
         (("run", "--plan", "nowhere.yaml"), "nowhere.yaml: no such file"),
-        (("fit", "nowhere"), "holds no profiles"),
-        (("export", "nowhere"), "holds no profiles"),
+        (("fit", "nowhere"), "contains no profiles"),
+        (("export", "nowhere"), "contains no profiles"),
         (("validate", "nowhere", "--workload", "burst"), "`stoker profile fit DIR` makes one"),
         (("run", "--url", "http://127.0.0.1:1"), "--url and --data-dir go together"),
     ],
