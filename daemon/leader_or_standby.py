@@ -93,7 +93,7 @@ class Candidate:
     def _stands(self) -> bool:
         try:
             return self.stand()
-        except Exception as error:  # whatever it is, another daemon may do better
+        except Exception as error:  # after any error another daemon may do better
             log.error("cannot take the lead", error=str(error))
             self._stopping.wait(_PAUSE)
             return False
@@ -134,7 +134,7 @@ class Candidate:
         self._led.close()
         self._election.resign()
 
-    # ---- what the API asks -----------------------------------------------------------------------
+    # ---- requests of the API ---------------------------------------------------------------------
 
     def leader(self) -> Service:
         """See `Leadership.leader`."""

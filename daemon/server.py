@@ -54,7 +54,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     cannot start: nothing is left running then.
     """
     throttle, notifier = configure_logging(log_level, config.log_rate), Notifier()
-    os.umask(0o077)  # what the daemon writes is nobody else's; jobs have a mask of their own
+    os.umask(0o077)  # other users may not read the daemon's files; jobs have a mask of their own
     data_dir = _data_dir(config)
     rights = _rights(config, data_dir)
     with ExitStack() as stack:

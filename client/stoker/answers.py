@@ -341,8 +341,8 @@ class DryRun(TypedDict):
     """Forecast of a submission that was not made: the job would be accepted."""
 
     job: Job
-    """As it would be, the first of an array, without an id; with how many would be placed before it, the
-    reason why it would wait now, and the estimate, of all jobs of an array as one.
+    """The job as it would be, the first of an array, without an id; with the number of jobs that would be
+    placed before it, the reason why it would wait now, and the estimate, of all jobs of an array as one.
     """
     placement: list[Placed]
     """Where its executors would be placed now; empty where it would wait, or where that is not known."""
@@ -392,7 +392,7 @@ class Event(TypedDict):
     at: float
     """When."""
     job_id: str | None
-    """To which job; null where it is about the cluster."""
+    """The job; null for an event of the cluster."""
     kind: Literal[
         "submitted",
         "held",
@@ -438,7 +438,7 @@ class EventList(TypedDict):
     next: int
     """The value of `after` for the next request."""
     more: bool
-    """Whether there is more to be had with that already."""
+    """Whether more events exist already."""
 
 
 class Executor(TypedDict):
@@ -522,7 +522,7 @@ class FieldError(TypedDict):
     field: str
     """Where the value is: keys, with dots between them."""
     message: str
-    """What is wrong with it, and what would be right."""
+    """The error, and the correct form."""
 
 
 class Gave(TypedDict):
@@ -1039,7 +1039,7 @@ class Lost(TypedDict):
     number: int
     """Its number."""
     reason: str
-    """What is known of its end."""
+    """The known part of its end."""
 
 
 class MadeToken(TypedDict):
@@ -1048,11 +1048,11 @@ class MadeToken(TypedDict):
     user: str
     """The token's user."""
     id: str
-    """By which it is ended."""
+    """The id that ends it."""
     token: str
     """The token, which is returned only once."""
     expires_at: float | None
-    """Until when, seconds since the epoch; null: for ever."""
+    """Its expiry, seconds since the epoch; null: never."""
 
 
 class Me(TypedDict):
@@ -1067,7 +1067,7 @@ class Me(TypedDict):
     queues: list[str]
     """The only queues to which they submit; empty: all that take their jobs."""
     token: str
-    """The id of the token by which they are known; empty where they are by something else."""
+    """The id of the token that they authenticated with; empty where they did otherwise."""
     sees: Literal["own", "all"]
     """Jobs that they may read."""
 
@@ -1098,13 +1098,13 @@ class Orders(TypedDict):
     stop: str | None
     """Why it is to stop; null when it is not."""
     waits: str | None
-    """Why its executors are not there yet; null when they are."""
+    """Reason why its executors are not there yet; null when they are."""
     lost: list[Lost]
-    """Executors that are gone, and of which it may not know."""
+    """Executors that are gone, perhaps without its knowledge."""
     decommission: list[int]
-    """Executors that it is to give up, once their blocks are elsewhere."""
+    """Executors that it is to release, once their blocks are elsewhere."""
     alone: bool
-    """Whether they go although no other is there to take their blocks."""
+    """Whether they go although no other executor can take their blocks."""
 
 
 class Outcome(TypedDict):
@@ -1130,11 +1130,11 @@ class Placed(TypedDict):
     type: str
     """The cloud's name of it."""
     executors: int
-    """So many of the job's would be there."""
+    """Number of the job's executors there."""
     price_per_hour: float
     """Dollars, for all of it."""
     opens: bool
-    """Whether it is one of a pool that would be opened for that, and boots first."""
+    """Whether it belongs to a pool that would open it for this job, and boots first."""
 
 
 class Policy(TypedDict):
@@ -1258,7 +1258,7 @@ class Problem(TypedDict):
     status: int
     """The HTTP status."""
     detail: str
-    """What is wrong here, and what would be right."""
+    """The error at this place, and the correct form."""
     errors: list[FieldError]
     """The values that are wrong, where the request is not valid."""
 
@@ -1344,13 +1344,13 @@ class Registered(TypedDict):
     """A driver was taken up."""
 
     id: str
-    """The job that it has."""
+    """Its job."""
     key: str
     """The key that its pages require from now on, as `Authorization: Bearer KEY`."""
     heartbeat: float
     """Seconds between two of its signs of life."""
     executors: int
-    """How many executors it begins with."""
+    """Number of executors at the beginning."""
 
 
 class Retry(TypedDict):
@@ -1417,14 +1417,14 @@ class Spark(TypedDict):
     version: str
     """Its version, in full where that is known."""
     jar: str
-    """The path of the jar by which it knows masters like spark+stoker://HOST:PORT."""
+    """The path of the jar that handles masters like spark+stoker://HOST:PORT."""
 
 
 class Sparks(TypedDict):
     """The Sparks that are served."""
 
     default: str | None
-    """The one that runs jobs which name none; null when none is served."""
+    """The version that runs jobs without one; null when none is served."""
     driver_host: str
     """Where executors reach drivers that are on the daemon's host."""
     sparks: list[Spark]
@@ -1526,13 +1526,13 @@ class Token(TypedDict):
     """Record of a token."""
 
     id: str
-    """By which it is ended; it stands in the token, too."""
+    """The id that ends it; it is a part of the token, too."""
     made_at: float | None
     """When, seconds since the epoch; null for one of the file."""
     expires_at: float | None
-    """Until when, seconds since the epoch; null: for ever."""
+    """Its expiry, seconds since the epoch; null: never."""
     used_on: str | None
-    """The last day (UTC, 2026-11-22) on which it was used; null: on none."""
+    """The last day (UTC, 2026-11-22) on which it was used; null: never used."""
 
 
 class Told(TypedDict):
@@ -1625,7 +1625,7 @@ class User(TypedDict):
     """A user."""
 
     name: str
-    """By which jobs are theirs."""
+    """The name that their jobs belong to."""
     role: Literal["read", "submit", "operate", "admin"]
     """Role of the user."""
     unix_user: str
@@ -1633,7 +1633,7 @@ class User(TypedDict):
     queues: list[str]
     """The only queues to which they submit; empty: all that take their jobs."""
     source: Literal["file", "store"]
-    """Where they stand: only those of the store can be changed here."""
+    """Where they are defined: only those of the store can be changed here."""
     made_at: float | None
     """When, seconds since the epoch; null for one of the file."""
     tokens: list[Token]

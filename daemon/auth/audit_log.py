@@ -26,23 +26,24 @@ _AT_ONCE = 32
 _GATHERING = 0.05
 #: Refusals a second that are kept: a flood of them must not push everything else out of the files.
 _REFUSALS = 5.0
-#: Of a body, what says what was asked for; nothing else of it is kept.
+#: The parts of a body that describe the request; nothing else of it is stored.
 _TOLD = (
     *("app", "appResource", "clientSparkVersion", "name", "type", "executors", "cpus", "memory"),
     *("owner", "queue", "priority", "role", "unix_user", "seconds"),
 )
 _LONGEST = 200
-#: Of what is asked of queues all is told, up to so many values.
+#: Changes of queues are logged in full, up to so many values.
 _QUEUES, _MOST_TOLD = "/v1/queues/", 50
-#: Where an ASGI scope holds who asks, with the id of their token, and what its body says (None: nothing).
+#: Where an ASGI scope holds the caller, with the id of its token, and the described parts of its body (None:
+#: nothing).
 WHO, BODY = "stoker.who", "stoker.body"
-#: What somebody is called who has shown nothing.
+#: Name of a caller without a known token.
 NOBODY = "nobody known"
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _REFUSED = frozenset({401, 403, 421})
-#: A file comes in many parts: what is kept is that all of it came, or that it could not.
+#: A file is uploaded in many parts: the log records that all of it arrived, or that it could not.
 _FILES, _PART = "/v1/files/", 202
-#: What changes nothing: what drivers say every few seconds, and submissions that are only tried.
+#: Requests that change nothing: the drivers' messages every few seconds, and submissions that are only tried.
 _UNCHANGING = ("/heartbeat", "/dry-run")
 
 

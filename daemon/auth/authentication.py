@@ -24,7 +24,7 @@ from framework.host.request_guard import Denial
 _CHALLENGE = 'Bearer realm="stoker"'
 _WRONG = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
 _PERSON = re.compile(PERSON)
-#: What the audit log calls the owner of the config's token.
+#: Owner of the config's token in the audit log.
 _OF_CONFIG = "token"
 #: Wrong tokens of an address before it waits, and seconds that it waits; without another one for the longest
 #: wait, all is forgotten.
@@ -46,7 +46,7 @@ class Visitor:
     by_cookie: bool = False
 
 
-#: Whoever asks where nothing is wanted of anybody.
+#: The visitor where no token is required.
 ANYBODY = Visitor(EVERYBODY)
 
 
@@ -100,7 +100,7 @@ class Authenticator:
         scheme, _, given = authorization.partition(" ")
         # Headers are Latin-1; compared as bytes, so that any text can be.
         shown = given.strip().encode("latin-1", "replace") if scheme.lower() == "bearer" else b""
-        return self._by_token(shown, peer, "the token is not the one that this server was given")
+        return self._by_token(shown, peer, "the token is not the one of this server's config")
 
     def stands(self, visitor: Visitor, headers: Mapping[str, str]) -> bool:
         """Whether a visitor with these headers is still the same: known, and with the same rights.
@@ -135,7 +135,7 @@ class Authenticator:
             if self._token is not None and hmac.compare_digest(shown, self._token):
                 return Visitor(EVERYBODY, _OF_CONFIG)
             found: tuple[Person, str] | str = (
-                otherwise if users is None else "this server knows no such token"
+                otherwise if users is None else "this server does not know the token"
             )
         else:
             found = users.by_token(text)
@@ -208,5 +208,5 @@ def _trusted(header: TrustedHeader, peer: str) -> bool:
 
 def _later(wait: float) -> Denial:
     seconds = max(1, round(wait))
-    detail = f"too many tokens from this address that are none: try again in {seconds} s"
+    detail = f"too many invalid tokens from this address: try again in {seconds} s"
     return Denial(429, detail, {"Retry-After": str(seconds)})

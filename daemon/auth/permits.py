@@ -19,7 +19,8 @@ from environment.model.messages.records import JobRecord
 PERMIT = "stoker.permit"
 _SAFE = frozenset({"GET", "HEAD"})
 _JOB = re.compile(r"\bjob-[1-9][0-9]*\b")
-#: What of an answer the daemon words, and may name jobs; all else is told as its users said it.
+#: Fields of an answer that the daemon words, and that may name jobs; all others are shown as their users
+#: wrote them.
 WORDED = frozenset(
     [
         "reason",
@@ -103,7 +104,7 @@ class Permit:
             raise no_such_job(job_id)
         if self.changes and not self._rules(owner):
             whose = f"{owner}'s" if owner else "nobody's"
-            detail = f"{job_id} is {whose}: {self.person.name} may look at it, and change nothing"
+            detail = f"{job_id} is {whose}: {self.person.name} may look at it, but change nothing"
             raise RejectedError(403, "Not your job", detail)
 
     def admit(self, spec: JobSpec, login: str = "") -> tuple[JobSpec, Submitter]:

@@ -48,7 +48,7 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("DELETE", "/v1/session"): _KEYED,
         ("GET", "/v1/stream"): Rule("read", lasting=True),
         ("GET", "/v1/timeline"): _ALL_JOBS,
-        # To each what happened to the jobs that are theirs to see, and to the cluster.
+        # Each caller gets the events of the cluster, and of the jobs that it may see.
         ("GET", "/v1/events"): _READ,
         ("GET", "/openapi.json"): _READ,
         ("GET", "/healthz"): _OPEN,
@@ -60,7 +60,7 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", "/v1/jobs/{job_id}"): _READ_JOB,
         ("DELETE", "/v1/jobs/{job_id}"): _CHANGE_JOB,
         ("POST", "/v1/jobs/{job_id}/kill"): _CHANGE_JOB,
-        # Of a group, whoever asks sees and ends the jobs that are theirs to see and end.
+        # Of a group, each caller sees and ends the jobs that it may see and end.
         ("GET", "/v1/groups/{group}"): _READ,
         ("POST", "/v1/groups/{group}/kill"): _SUBMIT,
         ("POST", "/v1/jobs/{job_id}/decommission"): _CHANGE_JOB,
@@ -116,11 +116,11 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
     }
 )
 
-#: Of a path that no route has: who is somebody is told so.
+#: The rule for a path without a route: a caller with a known token learns that there is none.
 _NOWHERE = _READ
 #: Of a route that nobody has said anything of.
 _DENIED = Rule("admin", "denied")
-#: Below these, whoever has no token is told that there is nothing, and not asked for one.
+#: Below these, a caller without a token is told that there is nothing, and not asked for one.
 _KEYED_BELOW = ("/page/", "/v1/applications/", "/v1/spark/", VMS, file_delivery.PATH)
 
 

@@ -20,7 +20,7 @@ LASTS = 12 * 3600.0
 _MOST = 1000
 #: Sessions of one token.
 _MOST_OF_ONE = 20
-#: What a session's cookie can say.
+#: The possible values of a session's cookie.
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -69,9 +69,9 @@ def forged(method: str, headers: Mapping[str, str]) -> Denial | None:
     """
     site = headers.get("sec-fetch-site", "")
     if site not in ("", "none", "same-origin"):
-        return Denial(403, f"a page of another site asks in your name (Sec-Fetch-Site: {site})")
+        return Denial(403, f"a page of another site sent this request in your name (Sec-Fetch-Site: {site})")
     if method not in _SAFE and site != "same-origin" and "origin" not in headers:  # the guard looked at that
-        return Denial(403, "with a cookie, what changes something has to say from where it comes: Origin")
+        return Denial(403, "with a cookie, a request that changes something needs the header Origin")
     return None
 
 

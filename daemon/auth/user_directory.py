@@ -25,7 +25,7 @@ from daemon.store.rows.users import UserRows
 
 log = structlog.get_logger("users")
 
-#: Seconds between two looks at what others may have changed.
+#: Seconds between two checks for changes by others.
 _LOOK = 1.0
 #: Tokens that one user may have.
 _MOST_TOKENS = 100
@@ -53,7 +53,7 @@ class Directory:
         self._version, self._of_store = users.version(), {user.name: user for user in users.all()}
         self._known = _known(self._of_file, self._of_store)
         self._uses, self._fresh_uses = users.uses(), dict[str, str]()
-        #: Why the file is not what counts, in words; empty when it is.
+        #: Reason why the file is not in effect, in words; empty when it is.
         self.trouble = ""
         self._closing = threading.Event()
         self._looking = threading.Thread(target=self._look, name="users", daemon=True)
@@ -76,7 +76,7 @@ class Directory:
         number = token_id(token)
         record, person = self._known.tokens.get(number or "", (None, None))
         if not is_it(token, record) or record is None or person is None or number is None:
-            return "this server knows no such token: it was ended, or never was one"
+            return "this server does not know the token: it was ended, or never existed"
         if not record.good_at(now := self._now()):
             return f"the token {number} has expired; an admin makes another: stoker user token {person.name}"
         day = time.strftime("%Y-%m-%d", time.gmtime(now))
@@ -99,7 +99,7 @@ class Directory:
         found = self._known.users.get(name)
         return "" if found is None else found.unix_user
 
-    # ---- asked by whoever manages users ----------------------------------------------------------
+    # ---- changes by admins -----------------------------------------------------------------------
 
     def all(self) -> list[tuple[UserRecord, Literal["file", "store"], Mapping[str, str]]]:
         """All users by name: record, source (file, store), and the day of each token's last use."""
@@ -175,7 +175,7 @@ class Directory:
         _, person = self._known.tokens.get(number, (None, None))
         return "" if person is None else person.name
 
-    # ---- what others change ----------------------------------------------------------------------
+    # ---- changes by others -----------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Load changes of the file and of the store; StoreError."""
@@ -195,11 +195,10 @@ class Directory:
             self._of_file, self.trouble = read_users(file), ""
             log.info("the file of users was read again", file=str(file), users=len(self._of_file))
         except ConfigError as error:
-            # A slip in it must not lock everybody out; what it said last is what counts, and /readyz says so.
-            self.trouble = f"what the file of users said before is what counts: {error}"
-            log.error(
-                "the file of users cannot be used: what it said before is what counts", error=str(error)
-            )
+            # A slip in it must not lock everybody out: its last valid content stays in effect, and /readyz
+            # says so.
+            self.trouble = f"the last valid content of the users file stays in effect: {error}"
+            log.error("the users file is invalid: its last valid content stays in effect", error=str(error))
 
     def _change(self, name: str, change: Callable[[UserRecord | None], UserRecord | None]) -> None:
         with self._changing:
@@ -234,7 +233,7 @@ class Directory:
                 self._store.note_uses(fresh)
             except StoreError as error:
                 self._fresh_uses = fresh | self._fresh_uses
-                log.warning("it is not kept when tokens were used", error=str(error))
+                log.warning("it is not stored when tokens were used", error=str(error))
 
 
 def no_such_user(name: str) -> RejectedError:

@@ -51,5 +51,5 @@ def open_to_others(path: Path) -> str:
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return f"{path}: others than its owner may use it; chmod 600 {path}"
     if status.st_uid not in (os.geteuid(), 0):
-        return f"{path}: belongs to another user, who could make users; chown it to the daemon's"
+        return f"{path}: belongs to another user, who could add users; chown it to the daemon's"
     return ""

@@ -101,7 +101,7 @@ class Clock:
         if abs(ahead - self._ahead) > _JUMP:
             self.jumps += 1
             seconds = round(self._ahead - ahead, 1)
-            log.warning("the wall clock jumped; durations and costs go on evenly", seconds=seconds)
+            log.warning("the wall clock jumped; durations and costs continue evenly", seconds=seconds)
         self._ahead = ahead
         if not idle or ahead > -_JUMP:
             return 0.0

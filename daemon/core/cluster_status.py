@@ -25,10 +25,10 @@ class VmStatus:
     used_cpus: float
     used_memory_mib: int
     executors: tuple[str, ...]
-    #: What it has beside cpus and memory, and what of that is held.
+    #: Its resources beside cpus and memory, and their used part.
     resources: Mapping[str, float] = field(default_factory=dict)
     used_resources: Mapping[str, float] = field(default_factory=dict)
-    #: Why nothing is placed there now, or what is wrong with what its agent tells.
+    #: Reason why nothing is placed there now, or the error in its agent's attributes.
     note: str = ""
     #: `up`, unless it cannot be reached, or is of a pool and opens, boots, is drained or closes.
     state: VmState = "up"
@@ -73,7 +73,8 @@ class ClusterStatus:
     vms: tuple[VmStatus, ...]
     pools: tuple[PoolStatus, ...] = ()
     provider: ProviderStatus = field(default_factory=ProviderStatus)
-    #: By what jobs are put in order, one behind the other, where queues share them; and how many take jobs.
+    #: Criteria by which jobs are ordered, one after the other, where queues share the VMs; and the number of
+    #: queues that accept jobs.
     order: tuple[str, ...] = ()
     queues: int = 0
     #: How many executors and drivers the machine under an embedded cluster carries at once (None: any

@@ -20,7 +20,7 @@ class ElsewhereError(RejectedError):
     """Another daemon leads and is to be asked; `leader` is its URL, empty while none is known to lead."""
 
     def __init__(self, leader: str) -> None:
-        detail = f"this daemon waits while another one leads: ask {leader}"
+        detail = f"this daemon is a standby: ask the leader, {leader}"
         if not leader:
             detail = "this daemon waits, and no daemon leads now; one will within seconds"
         super().__init__(307 if leader else 503, "Another daemon leads" if leader else "No leader", detail)

@@ -59,30 +59,32 @@ class Made:
     def why_not(self, record: JobRecord) -> str:
         """Reason why a waiting job has no estimate; as a clause."""
         if record.held:
-            return "it is told once nothing but its turn keeps it"
+            return "it gets one once nothing but its turn holds it"
         if self.at is None:
             return "the first is being made: it takes seconds, or minutes where code is compiled"
         if self.failure:
             return f"the queue could not be played: {self.failure}"
         if why := self.never.get(record.job.id):
-            return f"it would not run, as far as can be seen: {why}"
+            return f"the forecast says that it would not run: {why}"
         if record.waits_since > self.at:
-            return "it waits since after the last ones were made, which takes a few seconds"
-        return "it is not among those that are played: a limit or a pause keeps it aside, or it is far behind"
+            return "it began to wait after the last estimates were made, which takes a few seconds"
+        return (
+            "it is not among the jobs that are played: a limit or a pause keeps it aside, or it is far behind"
+        )
 
 
 def notes_of(record: JobRecord, estimate: Estimate, coverage: "Coverage") -> list[str]:
     """Remarks on a job's estimate: guessed duration, too few draws, too few starts to correct it by."""
     notes = []
     if record.job.expected_duration is None:
-        notes.append(f"how long it takes is guessed: nothing is known of jobs of type {record.job.type}")
+        notes.append(f"its duration is guessed: no job of type {record.job.type} was measured")
     if 0 < estimate.draws < _FEW_DRAWS:
         draws = "1 draw" if estimate.draws == 1 else f"{estimate.draws} draws"
-        notes.append(f"too narrow: it is of {draws} only, as there was no time for more")
+        notes.append(f"too narrow: it is from {draws} only, as there was no time for more")
     known = coverage.start.within + coverage.start.before + coverage.start.after
     if known < _FEW:
         notes.append(
-            f"perhaps too narrow: how far they are off is learned from {_FEW} starts, and {known} were seen"
+            f"perhaps too narrow: the correction is learned from {_FEW} starts, but only {known} were seen"
         )
     return notes
 

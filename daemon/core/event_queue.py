@@ -10,8 +10,8 @@ from framework.substrate import Stored
 
 #: Events that are handled as one batch, with one write to the store.
 BATCH = 1000
-#: Seconds from one batch with new jobs to the next that begins with one. Chosen: to put jobs in line one by
-#: one took twice as much computing, which those who submit had to wait for.
+#: Seconds from one batch with new jobs to the next that begins with one. Chosen: queueing jobs one by one
+#: took twice as much computing, for which submitting clients had to wait.
 _PACE = 0.02
 
 

@@ -45,7 +45,7 @@ class UserRecord:
         return Person(self.name, self.role, self.unix_user, self.queues)
 
 
-#: Whoever asks where no users are configured, and whoever has the config's own token.
+#: The caller where no users are configured, and every caller with the config's own token.
 EVERYBODY = Person("", "admin")
 
 
@@ -63,7 +63,7 @@ class Submitter:
     raises: bool = True
 
 
-#: Whoever submits where no users are configured.
+#: The submitter where no users are configured.
 NOBODY = Submitter()
 
 

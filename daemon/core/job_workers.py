@@ -24,7 +24,7 @@ class JobWorkers:
         self._most = threads
         self._patience = patience
         self._changed = threading.Condition()
-        #: What waits, by job; the keys that no thread is busy with are in `_ready`, in order.
+        #: Waiting work, by job; the keys that no thread is busy with are in `_ready`, in order.
         self._waiting: dict[str, deque[Work]] = {}
         self._ready: deque[str] = deque()
         #: Since when (monotonic) which thread is busy with a job.

@@ -48,7 +48,7 @@ class Throttle:
 
     def __call__(self, _: Any, __: str, event: Event) -> Event:
         """Return the event, or raise structlog.DropEvent."""
-        # Texts of libraries come with values in them: what they have in common is how they begin.
+        # Texts of libraries contain values: their common part is the beginning.
         name = str(event.get("event", ""))[:24]
         with self._lock:
             now = self._clock()

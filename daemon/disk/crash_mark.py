@@ -29,7 +29,7 @@ class RunningMark:
         if left is not None:
             pid, begun = left
             log.warning(
-                "the daemon before was not stopped: it crashed, was killed, or its machine went down",
+                "the previous daemon was not stopped: it crashed, was killed, or its machine went down",
                 pid=pid,
                 running_since=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
             )

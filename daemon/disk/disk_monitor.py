@@ -17,7 +17,7 @@ log = structlog.get_logger("disk")
 _PAUSE = 1.0
 #: Seconds after which a try that does not come back is trouble.
 _HANGS = 5.0
-#: Bytes that are tried: about what the launch of a job takes.
+#: Bytes of a trial write: about the size of a job's launch.
 _ROOM = 64 << 10
 
 

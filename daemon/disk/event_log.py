@@ -46,7 +46,7 @@ class EventLog:
     def write(self, lines: Sequence[str]) -> None:
         """Append lines, after those that still wait."""
         text = "".join(f"{line}\n" for line in lines).encode()
-        # What nothing stands before is tried, however long: it may be all that a model knows.
+        # A text with nothing before it is tried, however long: it may be a model's whole state.
         if self._waiting and len(self._waiting) + len(text) > _PATIENCE:
             self._lost += len(lines)
         else:

@@ -36,7 +36,7 @@ def files_of(spec: JobSpec) -> dict[str, UploadedFile]:
         if (file := uploaded(reference)) is None:
             continue
         if file.alias:
-            raise ValueError(f"{reference}: a program has no other name behind a #")
+            raise ValueError(f"{reference}: a program cannot have another name behind a #")
         if names.setdefault(file.name, file) != file:
             raise ValueError(
                 f"two uploaded files are named {file.name}: a driver has all of them in one folder"

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 
-#: How deep and how far a folder is measured. Chosen: whoever does more is not billed for it, only removed.
+#: How deep and how far a folder is measured. Chosen: a job that exceeds it is not billed for the rest, only
+#: removed.
 _DEEPEST = 40
 _MOST = 100_000
-#: Seconds for one folder. Chosen: nobody waits for whoever fills it meanwhile.
+#: Seconds for one folder. Chosen: no other job waits for one that fills its folder meanwhile.
 _PATIENCE = 5.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -81,7 +82,7 @@ def remove(folder: Path, seconds: float = _PATIENCE) -> None:
         while found := os.listdir(root):  # noqa: PTH208  # of a descriptor
             for name in found:
                 if time.monotonic() > until:
-                    raise OSError(errno.ETIMEDOUT, "there is too much in it for one go", str(folder))
+                    raise OSError(errno.ETIMEDOUT, "it is too large to be removed at once", str(folder))
                 _remove_entry(root, name, names)
     finally:
         os.close(root)

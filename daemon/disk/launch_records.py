@@ -53,7 +53,7 @@ class LaunchRecords:
         self._jobs = data_dir / "jobs"
         self._records = data_dir / "records"
         self._driver_host = driver_host
-        #: What keeps the ports of drivers that have no supervisor yet, which keeps them from then on.
+        #: Sockets that hold the ports of drivers without a supervisor yet, which holds them from then on.
         self._held: dict[str, tuple[socket.socket, ...]] = {}
         _take_over(self._jobs, self._records)
 
@@ -142,7 +142,8 @@ def _hold(host: str, port: int) -> socket.socket | None:
     except OSError:
         holder.close()
         return None
-    # Said only now: whoever said it before binding would share the port with another one's holder.
+    # Set only now: a socket with this option set before binding would share the port with another one's
+    # holder.
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return holder
 

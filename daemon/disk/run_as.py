@@ -21,11 +21,11 @@ from framework.host.user_files import OpenFile, UserFiles, opened, placed
 
 log = structlog.get_logger("rights")
 
-#: Who runs jobs when root's daemon is told `auto`: the first of these that is there.
+#: The users that run jobs when root's daemon has `auto`: the first of these that exists.
 PREFERRED = ("stoker-jobs", "nobody")
-#: What the kernel tells of processes, the daemon's environment and memory among it.
+#: The kernel's information about processes, the daemon's environment and memory among it.
 _KERNEL = (Path("/proc"), Path("/sys"))
-#: What others may pass through, and not list, on the way to a job's own folder.
+#: Mode of folders that others may pass through, and not list, on the way to a job's own folder.
 _PASSAGE = 0o711
 
 

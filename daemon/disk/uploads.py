@@ -29,7 +29,7 @@ log = structlog.get_logger("uploads")
 
 #: Bytes of the disk that uploads leave to the job store and to jobs.
 _SPARED = 256 << 20
-#: Seconds after which what came of a file is removed, when no more comes.
+#: Seconds after which an incomplete file is removed, when no more of it arrives.
 _PART_AGE = SECONDS_PER_DAY
 _READ = 1 << 20
 _NAME = re.compile(rf"({SHA256})(\.part)?")
@@ -76,7 +76,7 @@ class Uploads:
         """
         self._check_size(size)
         if offset + len(data) > size:
-            detail = f"{offset + len(data)} bytes of a file that is said to have {size}"
+            detail = f"{offset + len(data)} bytes of a file whose size was given as {size}"
             raise RejectedError(422, "The part does not fit", detail)
         name = stored_name(sha256, user)
         with self._lock(name):
@@ -84,7 +84,7 @@ class Uploads:
             if found is not None and found.complete:
                 return found
             there = 0 if found is None else found.received
-            if there > size:  # whoever sent that did not mean this file
+            if there > size:  # the client did not mean this file
                 self._unlink(self._part(name))
                 there = 0
             if offset != there:
@@ -94,7 +94,7 @@ class Uploads:
                 return self._take(sha256, name, size, offset, data)
             except OSError as error:
                 status, title = (507, "No room") if is_full(error) else (503, "The file cannot be kept")
-                detail = f"the daemon's disk does not take it: {error.strerror or error}"
+                detail = f"the daemon's disk does not accept it: {error.strerror or error}"
                 raise RejectedError(status, title, detail, {"Retry-After": "30"}) from error
 
     def use(self, file: UploadedFile, user: str = "", owner: str = "") -> None:
@@ -135,7 +135,9 @@ class Uploads:
         for name in dict.fromkeys((stored_name(file.sha256, owner), file.sha256)):
             if (path := self._folder / name).is_file():
                 return path
-        raise ValueError(f"{file.name}: this daemon has no file with the hash {file.sha256} (any more)")
+        raise ValueError(
+            f"{file.name}: this daemon does not have a file with the hash {file.sha256} (any more)"
+        )
 
     def sweep(
         self, needed: Callable[[], Collection[str]], age: float | None = None, *, dry_run: bool = False
@@ -182,7 +184,8 @@ class Uploads:
             if _hash(file) != sha256:
                 self._unlink(part)
                 detail = (
-                    "what was sent has another hash than its name says; nothing of it is kept: send it again"
+                    "the received bytes have another hash than the file's name states; none of them are "
+                    "stored: send it again"
                 )
                 raise RejectedError(422, "Not that file", detail)
         finally:
@@ -199,15 +202,15 @@ class Uploads:
     def _check_size(self, size: int) -> None:
         if size > self._rules.size << 20:
             limit = f"a file may have {self._rules.size} MiB (uploads.size)"
-            detail = limit if self._rules.size else "this daemon takes no files (uploads.size is 0)"
+            detail = limit if self._rules.size else "this daemon accepts no files (uploads.size is 0)"
             raise RejectedError(413, "The file is too large", detail)
 
     def _check_room(self, size: int, folder: Path) -> None:
         used, total = self._count(0), self._rules.total << 20
         if used + size > total:
             detail = (
-                f"{used >> 20} of {self._rules.total} MiB are used (uploads.total); what no job needs goes "
-                "after uploads.age days, or by `stoker prune`"
+                f"{used >> 20} of {self._rules.total} MiB are used (uploads.total); files that no job needs "
+                "are removed after uploads.age days, or by `stoker prune`"
             )
             raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
         disk = os.statvfs(folder)
@@ -248,9 +251,7 @@ class Uploads:
 
 
 def _not_sent(file: UploadedFile) -> ValueError:
-    return ValueError(
-        f"{file.name}: no file with the hash {file.sha256} was uploaded, or it is kept no longer"
-    )
+    return ValueError(f"{file.name}: no file with the hash {file.sha256} was uploaded, or it was removed")
 
 
 def _write(file: int, offset: int, data: bytes) -> None:

@@ -87,7 +87,7 @@ class _StateCollector(Collector):
             ]
         except ElsewhereError:
             found = []  # known to the leader alone
-        text = "1 on the daemon that leads, 0 on one that waits"
+        text = "1 on the leader, 0 on a standby"
         yield GaugeMetricFamily("stoker_leader", text, bool(found))
         yield from found
 
@@ -122,9 +122,9 @@ class _StateCollector(Collector):
                 paid.add_metric([kind, pool], dollars)
         yield paid
         yield differs
-        text = "Work that is lost since jobs gave way to others, in dollars"
+        text = "Lost work of preempted jobs, in dollars"
         yield CounterMetricFamily("stoker_preempted_dollars", text, lost)
-        text = "Rows of the job store that could not be read when they were last asked for"
+        text = "Rows of the job store that could not be read at the last attempt"
         yield GaugeMetricFamily("stoker_store_damaged_rows", text, len(self._store.damages.all()))
 
 
@@ -223,7 +223,7 @@ def _leases(cluster: ClusterStatus) -> Iterator[Metric]:
     for (call, outcome), number in sorted(cluster.provider.calls.items()):
         calls.add_metric([call, outcome], number)
     yield calls
-    text = "1 while something that it is asked comes to nothing, and is tried again"
+    text = "1 while a request to it fails and is tried again"
     yield GaugeMetricFamily("stoker_provider_trouble", text, bool(cluster.provider.trouble))
 
 

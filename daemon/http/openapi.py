@@ -27,8 +27,8 @@ _SCHEMES = {
         "type": "apiKey",
         "in": "cookie",
         "name": COOKIE,
-        "description": "What POST /v1/session gives for a token, for browsers. What changes something also "
-        "has to say from where it comes: Origin.",
+        "description": "The answer of POST /v1/session to a token, for browsers. Requests that change "
+        "something also need the header Origin.",
     },
 }
 _SHOWN: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]

@@ -10,7 +10,7 @@ from daemon.core.queue_status import QueuesStatus, QueueStatus
 
 #: So many queues have time series of their own, the first of the tree; the others are one together.
 MOST_LABELS = 200
-#: What others are called together: no queue can be called so.
+#: Name of all other queues together: no queue can have this name.
 OTHERS = "(others)"
 
 
@@ -39,7 +39,7 @@ def of_queues(status: QueuesStatus) -> Iterator[Metric]:
         for path, found in labelled:
             metric.add_metric([path], sum(map(of, found)))
         yield metric
-    text = "For how many seconds the job waits that waits longest, by queue"
+    text = "Seconds that the longest waiting job has waited, by queue"
     waits = GaugeMetricFamily("stoker_queue_longest_wait_seconds", text, labels=["queue"])
     for path, found in labelled:
         waits.add_metric([path], _longest(found))

@@ -23,7 +23,7 @@ class ApplicationRecord:
 
     key: str = field(repr=False)
     secret: str = field(default="", repr=False)
-    """By which driver and executors know each other; empty when the application is over."""
+    """The secret by which driver and executors authenticate; empty when the application is over."""
     application_id: str = ""
     host: str = ""
     port: int = 0

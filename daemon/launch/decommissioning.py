@@ -29,7 +29,7 @@ _THREADS, _PATIENCE, _STEP = 4, 15.0, 5.0
 _AGAIN = 10.0
 #: Pauses until one that has not heard it is told again.
 _BACKOFF = Backoff(first=1.0, longest=60.0)
-#: Seconds for which executors are kept until another one is there to take what they have.
+#: Seconds for which executors are kept until another one is there to take their blocks.
 _COMPANY = 120.0
 _LAST_PATIENCE = 1.0
 
@@ -78,7 +78,7 @@ class Decommissioning:
         """Notify the drivers that are due."""
         now = time.monotonic()
         for job_id in self._crew.overdue():
-            log.warning("a driver takes too long to hear which executors are to go", job=job_id)
+            log.warning("notifying a driver of its departing executors takes too long", job=job_id)
         for job_id, leaving in list(self._leaving.items()):
             if leaving.record.ended:
                 del self._leaving[job_id]
@@ -113,7 +113,7 @@ class Decommissioning:
             pause = _BACKOFF.after(leaving.failures)
             why = str(error) or type(error).__name__
             log.warning(
-                "a driver is not told which executors are to go",
+                "a driver could not be notified of its departing executors",
                 job=job_id,
                 executors=numbers,
                 why=why,
@@ -122,7 +122,7 @@ class Decommissioning:
             )
         else:
             if heard and numbers != leaving.told:
-                log.info("a driver gives executors up", job=job_id, executors=numbers)
+                log.info("a driver releases executors", job=job_id, executors=numbers)
                 leaving.told = numbers
             leaving.failures, pause = 0, _AGAIN if heard else _BACKOFF.first
         leaving.due = time.monotonic() + pause

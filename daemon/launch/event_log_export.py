@@ -14,7 +14,7 @@ from pathlib import Path
 
 from framework.host.untrusted_files import copy_file, list_beneath, open_beneath
 
-#: What Spark calls an application, and so its log; Spark 4 makes a folder for it.
+#: Spark's name of an application, and so of its log; Spark 4 makes a folder for it.
 _NAME = re.compile(r"(?:eventlog_v2_)?(?P<application>[A-Za-z][\w-]{0,200})(?:\.\w{1,20}){0,2}")
 _PLAIN = re.compile(r"[A-Za-z][\w-]{0,200}(?:\.inprogress)?")
 #: Characters of the first lines of a log, one of which names the application.
@@ -89,7 +89,7 @@ def _copy(log: SparkEventLog, to: Path, shown: str, most: int) -> int:
         size = sum(os.fstat(file).st_size for _, file in opened)
         plain = len(log.files) == 1 and _PLAIN.fullmatch(Path(log.files[0]).name) is not None
         if size > most or (shown != log.application and not plain):
-            raise ValueError(f"{log.job_id}: too large, or of one name with another one")
+            raise ValueError(f"{log.job_id}: too large, or its name is used by another one")
         for name, file in opened:
             place = to / Path(name.replace(log.application, shown)).relative_to("events")
             place.parent.mkdir(mode=0o755, exist_ok=True)

@@ -27,7 +27,7 @@ log = structlog.get_logger("logs")
 
 #: Threads, and seconds that one may be busy with a task.
 _THREADS, _PATIENCE = 4, 120.0
-#: Seconds for what is being done when the daemon stops.
+#: Seconds for the work in progress when the daemon stops.
 _LAST_PATIENCE = 2.0
 #: Seconds between two looks at tasks that run, and tasks of one look.
 _REFRESH, _AT_A_TIME = 60.0, 200
@@ -104,7 +104,7 @@ class LogKeeper:
         for task_id in late:
             self._let_go(task_id, "")
         for task_id in self._crew.overdue():
-            log.warning("the logs of a task are not kept: it takes too long", task=task_id)
+            log.warning("the logs of a task are not stored: it takes too long", task=task_id)
             why = f"its VM did not send all of it in {_PATIENCE:.0f} s"
             self._crew.hand(task_id, partial(self._note, task_id, why))
 
@@ -146,7 +146,7 @@ class LogKeeper:
         except (OSError, StoreError) as error:
             if task.ended:
                 self._note(task.task_id, str(error))
-                log.warning("the logs of a task are not kept", task=task.task_id, why=str(error))
+                log.warning("the logs of a task are not stored", task=task.task_id, why=str(error))
 
     def _note(self, task_id: str, why: str) -> None:
         self._kept.note(task_id.partition(".")[0], task_id, why)

@@ -69,7 +69,7 @@ class Logs:
         if task is None:
             drivers = [task for task in self._store.jobs.executors(job.job.id) if task.number is None]
             if not drivers:
-                return LogChunk("", offset, over, "", "no driver of it was launched")
+                return LogChunk("", offset, over, "", "its driver was never launched")
             task = drivers[-1]
         kept = self._kept.find(task.job_id, task.task_id, stream) if task.ended else None
         why = self._kept.why(task.job_id, task.task_id) if task.ended else ""
@@ -86,7 +86,7 @@ class Logs:
                 if isinstance(error, FileNotFoundError):
                     return LogChunk("", offset, over, "", "it has printed nothing yet")
                 raise
-            return LogChunk("", offset, over, "", f"nothing of it was kept when it ended: {why or error}")
+            return LogChunk("", offset, over, "", f"none of it was stored when it ended: {why or error}")
         return _chunk(data, offset, limit, over=over, source="sandbox")
 
 
@@ -98,9 +98,9 @@ def _chunk(data: bytes, offset: int, limit: int, *, over: bool, source: str, not
 def _kept_chunk(kept: KeptLog, offset: int, limit: int, why: str) -> LogChunk:
     notes = []
     if offset < kept.first:
-        notes.append(f"the first {kept.first} bytes are gone: the last {kept.end - kept.first} were kept")
+        notes.append(f"the first {kept.first} bytes are gone: the last {kept.end - kept.first} were stored")
     if why:
-        notes.append(f"what came after that was looked at last is gone: {why}")
+        notes.append(f"the text after the last read is lost: {why}")
     begin = max(offset, kept.first)
     data = kept.read(begin, limit)
     return _chunk(data, begin, limit, over=True, source="kept", note="; ".join(notes))

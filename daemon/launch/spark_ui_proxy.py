@@ -21,7 +21,7 @@ _PATIENCE = 15.0
 _LARGEST = 4 << 20
 #: Requests to drivers at one time.
 _AT_ONCE = 8
-#: What of a path is not encoded when it is passed on.
+#: Characters of a path that are not encoded when it is passed on.
 _SAFE = "/:@!$&'()*+,=~"
 _HEADERS = {
     "Content-Security-Policy": "sandbox allow-scripts allow-popups",
@@ -80,7 +80,7 @@ async def _get(ui: DriverUi, prefix: str, path: str, query: str) -> Response:
         if answer.status_code not in (200, 404):
             raise ValueError(f"it answers with HTTP {answer.status_code}")
         if "Content-Encoding" in answer.headers:
-            raise ValueError("it compresses what it sends, unasked")
+            raise ValueError("it sends a compressed answer to a request for none")
         body = bytearray()
         async for part in answer.aiter_raw():
             body += part

@@ -23,7 +23,7 @@ log = structlog.get_logger("service")
 
 #: Seconds between two tries to find out whether this daemon still leads.
 RENEWAL = 0.2
-#: Seconds between two tries to store what changed.
+#: Seconds between two tries to store the changes.
 _SAVE_AGAIN = 1.0
 
 
@@ -38,7 +38,7 @@ class LeaderSession:
         self._store = store
         self._over = threading.Event()
         self._alive_at = time.monotonic()
-        #: What is wrong with the store, empty when the last write went well.
+        #: The last error of the store, empty when the last write went well.
         self.trouble = ""
 
     @property

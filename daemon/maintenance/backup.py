@@ -64,7 +64,7 @@ def back_up(
             expected = source.execute("SELECT count(*) FROM jobs").fetchone()[0]
         copied = check(draft)
         if copied.jobs != expected:
-            raise BackupError(f"the copy has {copied.jobs} jobs, the store {expected}; nothing was kept")
+            raise BackupError(f"the copy has {copied.jobs} jobs, the store {expected}; the copy was removed")
         _sync(draft)
         if replace:
             draft.replace(target)

@@ -42,7 +42,7 @@ from profiles.job_profile import load_profiles
 
 #: Seconds that a server may take to answer.
 _PATIENCE = 3
-#: The port at which collectors speak what we do not.
+#: The port of collectors that speak gRPC, which Stoker does not.
 _GRPC = 4317
 
 Verdict = Literal["ok", "warning", "error"]
@@ -333,7 +333,7 @@ def _provider(config: Config, folder: Path) -> str:
     foreign_provider(config, options, folder)
     host = urlsplit(options.url or config.leader.url or "").hostname or config.address[0]
     if host == "localhost" or is_loopback(host):
-        why = f"{host} is where this daemon listens, so VMs cannot tell it that they are taken away"
+        why = f"this daemon listens on {host}, so VMs cannot notify it that they are taken away"
         raise _DoubtError(f"{options.name}: {why}; see provider.url")
     if doubt := doubt_of(options):
         raise _DoubtError(f"{options.name}: {doubt}")

@@ -196,7 +196,7 @@ class Doctor:
                 connection.execute(sa.update(jobs).where(jobs.c.number == number), row)
 
         if found:
-            advice = "`stoker doctor --repair` puts it aside; what it held is in a backup, if there is one"
+            advice = "`stoker doctor --repair` puts it aside; a backup has its content, if there is one"
             mended = self._exam.mend(lambda: database.write(aside))
             self._exam.find_all("rows", [f"{damage}" for damage in found], advice, mended)
         if wrong_columns:
@@ -214,7 +214,7 @@ class Doctor:
         kept = {(row.name, row.state): row.number for row in rows}
         self._exam.count("sums", len(kept))
         wrong = {key for key in {*kept, *states} if kept.get(key, 0) != states[key]}
-        # What was written while we looked is counted in one of the two only.
+        # Rows written during the check are counted in one of the two only.
         if wrong and self._sums_are_wrong(database):
             what = [
                 f"{name} {state}: {kept.get((name, state), 0)} by the sums" for name, state in sorted(wrong)
@@ -238,7 +238,7 @@ class Doctor:
         with database.read() as connection:
             term = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "term"))
         if term is not None and not str(term).isdecimal():
-            self._exam.find("terms", f"the term of who leads is {term!r}, and should be a number", _RESTORE)
+            self._exam.find("terms", f"the leader's term is {term!r}, and should be a number", _RESTORE)
 
 
 def _sum_anew(connection: Connection) -> None:

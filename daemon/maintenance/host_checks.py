@@ -56,7 +56,7 @@ def look_at_permissions(exam: Examination) -> None:
         open_to_others = 0o011 if stat.S_ISDIR(status.st_mode) else 0
         if status.st_uid != os.getuid():
             what = f"{path} belongs to user {status.st_uid}, this is user {os.getuid()}"
-            exam.find("permissions", what, "run `stoker` as the user who runs the daemon, or chown it")
+            exam.find("permissions", what, "run `stoker` as the daemon's user, or chown it")
         elif mode & 0o077 & ~open_to_others and not stat.S_ISLNK(status.st_mode):
             what = f"{path} may be read or written by others (mode {mode:o}): jobs hold secrets"
             mended = exam.mend(partial(path.chmod, mode & (0o700 | open_to_others)))

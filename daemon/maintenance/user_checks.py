@@ -26,7 +26,7 @@ def lacks_admin(section: UsersSection, token: str | None, users: Iterable[UserRe
         return ""
     return (
         "no user with the role admin has a token, and there is no token_file, whose token is an admin's; "
-        "with one, `stoker user add NAME --role admin` makes a user"
+        "with one, `stoker user add NAME --role admin` adds a user"
     )
 
 
@@ -36,9 +36,9 @@ def doubtful_proxies(section: UsersSection) -> str:
         return ""
     for network in section.header.proxies:
         if network.num_addresses > _LARGEST:
-            return f"{network}: all of them may say that they are anybody; name the proxy's own addresses"
+            return f"{network}: all of its hosts may claim to be any user; name the proxy's own addresses"
         if network.network_address.is_loopback:
-            return f"{network}: every user of this machine may say that they are anybody"
+            return f"{network}: every user of this machine may claim to be any user"
     return ""
 
 
@@ -72,7 +72,7 @@ def _of_store(url: str) -> dict[str, UserRecord]:
         with database.read() as connection:
             return {user.name: user for user in USERS.all(connection, Damages())}
     except StoreError:
-        return {}  # what is wrong with the store is told by others
+        return {}  # other checks report the error of the store
     finally:
         database.close()
 

@@ -32,9 +32,9 @@ Result = TypeVar("Result")
 _PAGE = 500
 #: Pauses after which it is tried again.
 BACKOFF = Backoff(first=1.0, longest=300.0)
-#: Pauses differ by so much, so that not all who wait for a receiver come back at once.
+#: Spread of the pauses, so that not all clients of a receiver come back at once.
 _SPREAD = 0.2
-#: Seconds for which the end of a job waits for that of its executors, so that what it has cost is known.
+#: Seconds for which the end of a job waits for that of its executors, so that its cost is known.
 SETTLES = 10.0
 _LOOK = 0.5
 #: Seconds before a store that cannot be read is tried again.
@@ -65,7 +65,7 @@ class Source:
 class EventSender(ABC):
     """For one event loop. `done` is the number of the last event it is done with."""
 
-    #: Who is told, in a log.
+    #: The receiver's kind, for logs.
     whom = "a webhook"
 
     def __init__(self, name: str, source: Source, sender: EventTransport, done: int) -> None:
@@ -111,7 +111,7 @@ class EventSender(ABC):
         except DeposedError:
             raise
         except Exception:
-            log.exception("an event cannot be told", webhook=self.name, number=event.number)
+            log.exception("an event could not be sent", webhook=self.name, number=event.number)
             self.came["given up"] += 1
 
     async def _bring(
@@ -144,12 +144,12 @@ class EventSender(ABC):
         self.came[outcome.came] += 1
         if outcome.came == "delivered":
             if self.fails_since is not None:
-                log.info(f"{self.whom} takes requests again", webhook=self.name)
+                log.info(f"{self.whom} accepts requests again", webhook=self.name)
             self._delivered_at, self.fails_since, self._failure = time.time(), None, ""
             return
         if self.fails_since is None:
             self.fails_since = time.time()
-            log.warning(f"{self.whom} takes no request", webhook=self.name, why=outcome.why)
+            log.warning(f"{self.whom} accepts no request", webhook=self.name, why=outcome.why)
         self._failure = outcome.why
 
     async def _job(self, event: NumberedEvent) -> JobRecord | None:

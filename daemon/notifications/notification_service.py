@@ -34,11 +34,11 @@ log = structlog.get_logger("webhooks")
 
 #: The fact of the store that says with which event each webhook was done.
 FACT = "webhooks"
-#: Seconds between two looks for what is new, and between two times of keeping how far couriers are.
+#: Seconds between two checks for new events, and between two times of storing the senders' positions.
 _LOOK, _KEEP = 0.5, 1.0
-#: Seconds before all is begun anew after what nobody expected.
+#: Seconds before all senders start again after an unexpected error.
 _AGAIN = 2.0
-#: Seconds for which who ends it waits for the thread.
+#: Seconds for which `close` waits for the thread.
 _PATIENCE = 5.0
 #: Seconds that a test may take beyond its request.
 _SLACK = 5.0
@@ -180,7 +180,7 @@ class NotificationService:
             except Exception:
                 log.exception("webhooks begin anew")
             await asyncio.sleep(_AGAIN)
-        log.info("webhooks are another daemon's to tell")
+        log.info("another daemon sends the webhooks now")
 
     async def _all(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
         """Make the couriers, and have them run until one of all this ends."""
@@ -202,7 +202,7 @@ class NotificationService:
                 group.create_task(self._keep_now_and_then(loop, readers))
         finally:
             with suppress(StoreError):
-                self._keep()  # at once: whoever waits for the end of it waits a write at most
+                self._keep()  # at once: a caller that waits for its end waits for one write at most
             for follower in self._followers():
                 await follower.close()
 
@@ -250,7 +250,7 @@ class NotificationService:
             except DeposedError:
                 raise
             except StoreError as error:
-                log.warning("how far webhooks are is not kept", why=str(error))
+                log.warning("the positions of webhooks could not be stored", why=str(error))
 
     def _keep(self) -> None:
         kept = json.dumps({follower.name: follower.done for follower in self._followers()})

@@ -27,7 +27,7 @@ log = structlog.get_logger("telemetry")
 VERSION = version("stoker")
 #: Where collectors take traces, below their endpoint.
 _PATH = "/v1/traces"
-#: What the protocol has sent again; any other refusal is for good.
+#: Statuses after which the protocol sends again; any other refusal is for good.
 _AGAIN = frozenset({429, 502, 503, 504})
 #: Bytes of an answer that are read, characters of it that are told, seconds that it may ask for.
 _LONGEST_ANSWER, _LONGEST_WHY, _LONGEST_PAUSE = 1 << 16, 200, 300.0
@@ -118,9 +118,9 @@ class OtelCollector:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        #: How many spans it has not taken of what it took.
+        #: Number of spans that it rejected of accepted traces.
         self.rejected = 0
-        # Nothing of the environment but what `target_of` read says where it goes, and nobody who answers.
+        # Only `target_of` reads the environment for the address, and nothing in an answer changes it.
         trust = target.trust
         self._client = httpx.AsyncClient(verify=trust, trust_env=False, follow_redirects=False, timeout=None)  # noqa: S113  # all of it has one
 
@@ -141,7 +141,7 @@ class OtelCollector:
                     await answer.aclose()
         except TimeoutError:
             return PostOutcome("timeout", f"no answer within {self._target.timeout:g} s")
-        except Exception as error:  # whatever it is, such as no thread to look a name up: it is tried again
+        except Exception as error:  # after any error, such as no thread for a name lookup, it is tried again
             return PostOutcome("unreachable", (str(error) or type(error).__name__)[:_LONGEST_WHY])
         if answer.is_success:
             self._look_at(said)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-#: What an attribute may be; None is left out.
+#: Types of an attribute; None is left out.
 Value = str | bool | int | float | Sequence[str] | None
 #: Of a text so many characters, of a list so many texts, of a span so many events are told.
 _LONGEST, _MOST_VALUES, _MOST_EVENTS = 1000, 100, 128

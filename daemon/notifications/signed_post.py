@@ -17,7 +17,7 @@ from conf.loader import ConfigError, secret_in
 from conf.schema import Webhook
 from daemon.core.status import DeliveryOutcome
 
-#: Characters: what is shorter could be guessed from a request and its signature.
+#: Characters: a shorter secret could be guessed from a request and its signature.
 _SHORTEST_SECRET = 16
 _LONGEST_WHY = 200
 
@@ -71,7 +71,7 @@ class Post:
     def __init__(self, webhook: Webhook, secret: str, trust: ssl.SSLContext) -> None:
         self._webhook = webhook
         self._secret = secret
-        # Nothing of the environment says where it goes, and nobody who answers.
+        # Nothing in the environment or in an answer changes the address.
         self._client = httpx.AsyncClient(verify=trust, trust_env=False, follow_redirects=False, timeout=None)  # noqa: S113  # all of it has one
 
     async def send(self, event_id: str, body: bytes, timestamp: int) -> PostOutcome:
@@ -89,9 +89,9 @@ class Post:
                 answer = await self._client.send(request, stream=True)
         except TimeoutError:
             return PostOutcome("timeout", f"no answer within {self._webhook.timeout:g} s")
-        except Exception as error:  # whatever it is, such as no thread to look a name up: it is tried again
+        except Exception as error:  # after any error, such as no thread for a name lookup, it is tried again
             return PostOutcome("unreachable", (str(error) or type(error).__name__)[:_LONGEST_WHY])
-        with suppress(Exception):  # it has said what it had to
+        with suppress(Exception):  # the answer is complete
             await answer.aclose()
         if answer.is_success:
             return PostOutcome("delivered")

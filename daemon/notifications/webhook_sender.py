@@ -47,7 +47,7 @@ class WebhookSender(EventSender):
         happened = event.happening
         job = await self._job(event)
         if happened.job_id is not None and job is None and (self._webhook.queues or self._webhook.users):
-            return  # it was pruned, and whose it was is not known
+            return  # it was pruned, and its owner is unknown
         owner, queue = (None, "") if job is None else (job.job.owner, job.job.queue)
         if not self._webhook.wants(happened.kind, owner, queue):
             return

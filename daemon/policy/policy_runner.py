@@ -34,16 +34,16 @@ log = structlog.get_logger("policy")
 #: each handing over costs tens of microseconds, so not too few.
 _BATCH = 64
 
-#: Seconds after which who waits for a decision does something else for a moment.
+#: Seconds after which a thread that waits for a decision does something else for a moment.
 _MEANWHILE = 0.5
 
 #: Decisions with faults, without a placement of its own between, by which a policy is said to fail.
 _FAILS = 3
 
-#: Seconds that a policy has to put down what it has learned, when it is switched off.
+#: Seconds that a policy has to save its learned state, when it is switched off.
 _LAST_WORDS = 2.0
 
-#: Sees a verdict, what was left of the queue, and by whom it was reached.
+#: Observes a verdict, the rest of the queue, and the name of the deciding policy.
 Watch = Callable[[Verdict, Sequence[PlacementRequest], str], None]
 
 

@@ -29,7 +29,7 @@ _BACKLOG = 64
 #: Seconds between two writes to the store, so that these hold up nobody else's.
 _FLUSH = 1.0
 
-#: One decision of the acting policy: the verdict, what was left of the queue, and who decided.
+#: One decision of the acting policy: the verdict, the rest of the queue, and the deciding policy.
 _Seen = tuple[Verdict, Sequence[PlacementRequest], str]
 
 
@@ -91,7 +91,7 @@ class Shadow:
         while seen is not None:
             try:
                 self._compare(*seen)
-            except BaseException as error:  # a policy may raise what is no Exception, as sys.exit does
+            except BaseException as error:  # a policy may raise a BaseException, as sys.exit does
                 self._fault(failure(error))
             if time.monotonic() >= flush_at:
                 self._flush()

@@ -28,8 +28,8 @@ from environment.queues.types import Queues, Sharing, sharing_of
 
 log = structlog.get_logger("queues")
 
-#: The fact of the store that holds what was changed: by path, what the config said of a queue then, and what
-#: was chosen (None: that it is not there).
+#: The fact of the store with the changes: by path, the queue's config of that time, and the chosen one (None:
+#: removed).
 _FACT = "queues"
 _NAME: TypeAdapter[str] = TypeAdapter(QueueName)
 
@@ -47,7 +47,7 @@ class LiveQueues:
         self._order = config.sharing
         self._configured: tree.Own = tree.own(config.queues)
         self._lock = Lock()
-        #: What was changed; see `_FACT`.
+        #: The changes; see `_FACT`.
         self._changes: dict[str, dict[str, Any]] = {}
         self._own: tree.Own = {}
         self._sharing: Sharing | None = None
@@ -117,7 +117,7 @@ class LiveQueues:
             return
         strays = Counter(j.job.queue for j in jobs if not j.ended and j.job.queue not in queues.leaves)
         for path, count in strays.most_common():
-            why = "it takes no jobs any more; those go on beside the others, with a weight of 1"
+            why = "it accepts no jobs any more; those go on beside the others, with a weight of 1"
             log.warning("jobs are in a queue that is not there", queue=path, jobs=count, why=why)
 
     # ---- in between --------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class LiveQueues:
         if over not in self._own:
             raise RejectedError(409, "No queue above", f"{over} is not there: make it before {path}")
         if not tree.below(self._own, over):
-            self._refuse_with_jobs(over, f"takes jobs, and with {path} below it, it would take none")
+            self._refuse_with_jobs(over, f"accepts jobs, and with {path} below it, it would accept none")
 
     def _refuse_with_jobs(self, path: str, what: str) -> None:
         try:
@@ -180,7 +180,7 @@ class LiveQueues:
 
     def _have(self, specs: Mapping[str, QueueSpec], changes: dict[str, dict[str, Any]]) -> None:
         """Apply these queues from now on."""
-        if self._configured and not specs:  # all were removed, but a job cannot name what it likes for that
+        if self._configured and not specs:  # all were removed, but jobs still cannot name any queue
             specs = {DEFAULT_QUEUE: QueueSpec()}
         self._changes, self._own = changes, tree.own(specs)
         self._sharing = sharing_of(self._order, specs)
@@ -196,7 +196,7 @@ class LiveQueues:
                 self._again(own, path, kept[path])
                 changes[path] = kept[path]
             except ValueError as error:
-                log.warning("what was set of a queue does not hold any more", queue=path, why=str(error))
+                log.warning("a change of a queue is no longer valid", queue=path, why=str(error))
         try:
             specs = _checked(own)
         except ConfigError:
@@ -218,7 +218,7 @@ class LiveQueues:
                 _checked(draft)
             except (ConfigError, ValueError) as error:
                 log.error(
-                    "what was set of a queue does not go with the config any more",
+                    "a change of a queue is no longer valid with the config",
                     queue=path,
                     was=change["chosen"],
                     why=str(error),
@@ -230,7 +230,7 @@ class LiveQueues:
     def _again(self, own: dict[str, QueueSettings], path: str, change: Mapping[str, Any]) -> None:
         """Change a queue as it was changed before; ValueError says why it is not."""
         if change["configured"] != _plain(self._configured.get(path)):
-            raise ValueError("the config says something else of it since")
+            raise ValueError("the config of the queue has changed since")
         if change["chosen"] is None:
             if below := tree.below(own, path):
                 raise ValueError(f"it was removed, but the config has {tree.named(below, path)} below it")

@@ -19,7 +19,7 @@ log = structlog.get_logger("queues")
 FACT, EVERY = "past use", 60.0
 #: Of so many queues and users at most, those that have had most: 10 ms and half a megabyte.
 _KEPT = 5000
-#: The time of which it is, and by queue and user (None: of all) what was held on average, thousandths.
+#: Its time, and by queue and user (None: of all) the average of the held resources, thousandths.
 _Kept = tuple[float, list[tuple[str, str | None, dict[str, float]]]]
 _KEPT_AS: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 

@@ -28,9 +28,11 @@ def check(queues: Queues, spec: JobSpec) -> None:
     if queue is None or spec.queue not in queues.leaves:
         raise _no_leaf(queues, spec.queue)
     if queue.submit is not None and spec.owner not in queue.submit:
-        who = f"{spec.owner} may not" if spec.owner else "whoever gives no owner may not"
+        refused = (
+            f"{spec.owner} may not submit" if spec.owner else "a job without an owner may not be submitted"
+        )
         may = ", ".join(queue.submit) or "nobody"
-        raise RejectedError(403, "Not your queue", f"{who} submit to {queue.path}; {may} may")
+        raise RejectedError(403, "Not your queue", f"{refused} to {queue.path}; {may} may")
     if stricter(queue.spot, spec.spot) is None:
         detail = f"spot: {spec.spot} cannot be in {queue.path}, whose jobs have spot: {queue.spot}"
         raise RejectedError(422, "The job is not for its queue", detail)
@@ -169,7 +171,7 @@ def _no_leaf(queues: Queues, path: str) -> RejectedError:
     below = [queue.path for queue in queues.below(path)] if path in queues else []
     if below:
         inside = [leaf for leaf in queues.leaves if leaf.startswith(f"{path}.")]
-        detail = f"queue {path} takes no jobs itself, those below it do: {tree.named(inside, path)}"
+        detail = f"queue {path} accepts no jobs itself, those below it do: {tree.named(inside, path)}"
     else:
         detail = f"there is no queue {path}; jobs can be in {tree.named(list(queues.leaves), path)}"
     return RejectedError(422, "No such queue", detail)

@@ -26,7 +26,7 @@ class QueueWatch:
         self._next_look = 0.0
         #: How queues were seen last; None where the cluster is not shared.
         self.sight: QueueSnapshot | None = None
-        #: Since when who waits longest has waited, as it was seen then.
+        #: Since when the longest waiting job has waited, as of the last check.
         self.waits_since: float | None = None
 
     def look(self, model: ClusterModel) -> None:

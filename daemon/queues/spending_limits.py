@@ -15,9 +15,9 @@ from environment.queues.types import Most
 
 log = structlog.get_logger("queues")
 
-#: The fact of the store that says of whom it was told today.
+#: The fact of the store with the overspending users reported today.
 FACT = "allowances"
-#: What is held costs so large a part of what it may: seldom does it come to all of it, as jobs are whole.
+#: The share of its limit at which a budget counts as used up: seldom is all of it used, as jobs are whole.
 #: Chosen.
 _NEARLY = 0.95
 #: So many are told of on a day: users are many.
@@ -49,7 +49,7 @@ class SpendingLimits:
                 continue
             told.add((path, user, per))
             log.warning("a queue's budget is spent", queue=path, user=user, why=why)
-            # Everybody may read it, and what others have cost is not everybody's business.
+            # Every user may read it, and others' costs are not for every user.
             said = (
                 f"queue {path} {why}"
                 if user is None
@@ -90,5 +90,5 @@ def _taken_up(text: str | None) -> _Told:
     try:
         return _KEPT_AS.validate_json(text) if text else ("", set())
     except ValidationError as error:
-        log.error("of which queues it was told that their budget is spent cannot be read", why=str(error))
+        log.error("the queues whose spent budget was reported cannot be read", why=str(error))
         return ("", set())

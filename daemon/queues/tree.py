@@ -9,7 +9,7 @@ from typing import Any
 
 from conf.schema.sharing import QueueSettings, QueueSpec, paths
 
-#: What queues say of themselves, by path; those above are before those below.
+#: The queues' own settings, by path; those above are before those below.
 Own = Mapping[str, QueueSettings]
 #: How many queues are named in a text.
 _NAMED = 10

@@ -14,7 +14,7 @@ class WaitingBook:
     """The waiting jobs as a whole. `note` and `longest` are for one thread, `waiting` is for any."""
 
     def __init__(self) -> None:
-        #: Since when, by queue and job, of those whom nothing holds; in the order in which they came to wait.
+        #: Since when, by queue and job, of jobs that nothing holds; in the order in which they began to wait.
         self._jobs: dict[str, dict[str, float]] = {}
         #: All of them, those that are held too.
         self._queued: set[str] = set()

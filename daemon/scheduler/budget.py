@@ -19,8 +19,8 @@ from environment.model.vms.job_registry import Changes
 
 log = structlog.get_logger("budget")
 
-#: The fact of the store that says of which day it was told that its budget is spent, and whether that holds
-#: VMs back: so it is told once, whoever leads.
+#: The fact of the store with the day whose budget was reported as spent, and whether that holds VMs back: so
+#: it is reported once over all leaders.
 FACT = "budget"
 
 
@@ -40,7 +40,7 @@ class BudgetWatch:
         self._now = now
         self._day = ""
         self._dollars = 0.0
-        #: As the fact has it, and what is to be told of it.
+        #: The value of the fact, and the value to report.
         self._read, self._said = told, ""
         self._news: list[HistoryEvent] = []
         #: Why the model holds openings back, as it was told last.

@@ -38,7 +38,7 @@ def picture_of(
     head = "" if ordered else model.head()
     standing = QueuePositions(head, frozenset((*model.paused(), *model.aside(), *model.held())))
     if standing == earlier.standing:
-        standing = earlier.standing  # so that what was worked out of it is kept
+        standing = earlier.standing  # so that values computed from it are kept
     leases, notes = model.leases(), model.notes()
     vms = _vms(model, {lease.agent_id or lease.vm.id: lease for lease in leases}, notes)
     pools, jvms = _pools(model, leases, notes), model.options.jvms

@@ -24,9 +24,9 @@ from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.spark import DriverUi
 
-#: Seconds for which who asks for the bill waits until all VMs are charged for.
+#: Seconds for which a request for the bill waits until all VMs are charged for.
 _CHARGE_PATIENCE = 2.0
-#: Seconds within which that is not done again for another who asks.
+#: Seconds within which that is not done again for another request.
 _CHARGE_PAUSE = 1.0
 #: Seconds for which a user who ends a job waits until that is stored.
 KILL_PATIENCE = 10.0
@@ -38,7 +38,7 @@ class Service:
     def __init__(self, loop: SchedulingLoop, parts: Components) -> None:
         self._loop, self._parts = loop, parts
         self._store, self._clock, self._inbox = parts.base.store, parts.base.clock, parts.base.inbox
-        #: What the API asks directly; see `Scheduler`.
+        #: Parts that the API calls directly; see `Scheduler`.
         self.applications, self.vms = parts.submissions.applications, parts.vms.endpoint
         self.queues, self.foresight = parts.queues.service, parts.forecasts.what_if
         self.webhooks, self.stages = parts.base.notifications, parts.stages
@@ -94,7 +94,7 @@ class Service:
         open_numbers = {task.number for task in there if not task.ended}
         if missing := [number for number in numbers if number not in open_numbers]:
             runs = ", ".join(str(number) for number in sorted(n for n in open_numbers if n is not None))
-            detail = f"{job_id} has no executor {missing[0]} that runs; it has {runs or 'none'}"
+            detail = f"{job_id} has no running executor {missing[0]}; it has {runs or 'none'}"
             raise RejectedError(404, "No such executor", detail)
         return self._ask(ev.DecommissionAsked(self._clock.now(), job_id, tuple(numbers), why), record)
 
@@ -108,7 +108,7 @@ class Service:
         """Run a user's request through the loop; return the job's record once the change is stored."""
         job_id = record.job.id
         if not self._inbox.put_and_wait(event, KILL_PATIENCE):
-            what = "ended" if isinstance(event, ev.KillRequested) else "asked to give executors up"
+            what = "ended" if isinstance(event, ev.KillRequested) else "asked to release executors"
             why = f"{job_id} could not be {what} within {KILL_PATIENCE:.0f} s; see /readyz, and try again"
             raise RejectedError(503, "The scheduler is busy", why)
         return self._store.jobs.get(job_id) or record

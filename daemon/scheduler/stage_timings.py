@@ -21,7 +21,7 @@ from environment.model.messages.states import ENDED_EXECUTOR
 Stage = Literal["accept", "queue", "order", "decide", "launch", "boot", "run"]
 #: Seconds: a decision takes microseconds, and a job a day.
 BUCKETS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 900, 3600, 14400, 86400)
-#: What was told of late is remembered for so many jobs, tasks and VMs: their records come again and again.
+#: Number of jobs, tasks and VMs whose last reports are remembered: their records come again and again.
 _REMEMBERED = 200_000
 
 
@@ -34,7 +34,7 @@ class Stages:
         self._told: OrderedDict[tuple[Stage | None, str, float], None] = OrderedDict()
         self._seconds = Histogram(
             "stoker_stage_seconds",
-            "Seconds that a stage took of a job, an executor or a VM, or of the daemon for them",
+            "Seconds of a stage of a job, an executor or a VM, or of the daemon's work for them",
             ["stage"],
             buckets=BUCKETS,
             registry=None,

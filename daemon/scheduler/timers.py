@@ -52,7 +52,7 @@ class Timers:
         try:
             self._store.facts.put("clock", self._clock.kept)
         except StoreError as error:  # a daemon that starts without it asks the store's clock
-            log.warning("the daemon's time is not kept", why=str(error))
+            log.warning("the daemon's time could not be stored", why=str(error))
 
     def _all_lost(self) -> list[ev.Event]:
         """Events for all tasks and VMs, where they ended with the substrate: no other source has them."""

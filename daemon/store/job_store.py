@@ -43,7 +43,7 @@ class Store:
         self.vms, self.applications, self.users = VmBooks(access), ApplicationRows(access), UserRows(access)
         self.jobs, self.facts = StoredJobs(access, self.vms), Facts(access)
         self.changes = ModelChanges(access, self.jobs, self.vms, self.facts)
-        #: What happened, what was expected of jobs, and what other policies would have decided.
+        #: Events, estimates of jobs, and decisions of other policies.
         self.events, self.estimates = EventRows(access), EstimateRows(access)
         self.comparisons = ComparisonRows(access)
 

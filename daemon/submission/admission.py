@@ -33,7 +33,7 @@ from profiles.job_profile import JobProfile
 
 #: For so many seconds a VM that is gone is taken for one that reboots: a job that fits only there may wait.
 OF_LATE = 3600.0
-#: What a job is called that is only tried: behind all in any order, and no job comes so far.
+#: Id of a job that is only tried: behind all in any order, and no job's number gets so far.
 TRIED = "job-100000000000000000"
 
 
@@ -60,7 +60,7 @@ class Intake:
         self._sizes = sizes or Sizes()
         self._store = store
         self._launcher = launcher
-        #: What is known of job types.
+        #: Profiles of job types.
         self._profiles = profiles
         self._arrive = arrive
         self._look = look
@@ -110,7 +110,7 @@ class Intake:
         for each in submitted:
             try:
                 asked[self._sized(each)] = each
-            except Exception as error:  # what is wrong with one must not stop the others
+            except Exception as error:  # an error in one must not stop the others
                 yield {each: error}
         for admissions in self._accept([*asked]):
             yield {asked[each]: outcome for each, outcome in admissions.items()}
@@ -124,10 +124,10 @@ class Intake:
         if profile is None:
             known = ", ".join(sorted(self._profiles)) or "none"
             detail = (
-                f"executors: auto: nobody has measured jobs of type {spec.type} (measured are {known}): "
-                "say a number, or have `stoker profile run` measure it"
+                f"executors: auto: jobs of type {spec.type} were not measured (measured are {known}): give "
+                "a number, or measure it by `stoker profile run`"
             )
-            raise RejectedError(422, "Nobody knows how many executors are worth having", detail)
+            raise RejectedError(422, "The useful number of executors is unknown", detail)
         fewest = spec.min_executors or 1
         most = max(fewest, profile.curve.worth_having(spec.most_cpus, spec.memory))
         sized = spec.model_copy(update={"executors": most, "min_executors": fewest})
@@ -142,7 +142,7 @@ class Intake:
                 with _as_refusals():
                     self._check(each)
                     (unfit if self._misfit(each.spec) else fit).append(each)
-            except Exception as error:  # what is wrong with one must not stop the others
+            except Exception as error:  # an error in one must not stop the others
                 refused[each] = error
         yield {**refused, **self._keep(fit)}
         if unfit:
@@ -182,7 +182,7 @@ class Intake:
             return []
         near = "".join(f"; did you mean {each}?" for each in get_close_matches(kind, self._profiles, 1))
         known = ", ".join(sorted(self._profiles)) or "none"
-        guessed = f"nobody has measured such jobs (measured are {known}), so how long it takes is guessed"
+        guessed = f"no such job was measured (measured are {known}), so its duration is guessed"
         return [f"type: {kind}: {guessed}{near}"]
 
     def _room(self) -> int:
@@ -249,7 +249,7 @@ class Intake:
                 except StoreError as error:
                     admissions[each] = error
                 for job in arriving:
-                    self._arrive(at, job)  # it is stored, whatever comes of it
+                    self._arrive(at, job)  # it is stored, with any outcome
         return admissions
 
     def _job(self, job_id: str, submitted: SubmittedSpec, at: float) -> Job:
@@ -306,7 +306,7 @@ class Intake:
         if not submitted.submitter.raises:
             queue_admission.check_priority(queues, spec)
         if spec.driver is not None and spec.driver.on == "client" and submitted.client is None:
-            why = "driver.on: a driver of its user's asks for its executors itself, by POST /v1/applications"
+            why = "driver.on: a user's own driver requests its executors itself, by POST /v1/applications"
             raise ValueError(why)
         self._launcher.check(spec, submitted.submitter, sends)
 
@@ -378,7 +378,7 @@ def _as_refusals() -> Iterator[None]:
 
 
 def _comes_after_nothing(error: UnknownDependencyError) -> RejectedError:
-    return RejectedError(422, "It comes after nothing that is there", str(error))
+    return RejectedError(422, "It comes after a job that does not exist", str(error))
 
 
 def _pauses(spec: JobSpec) -> Backoff:

@@ -49,13 +49,13 @@ _ORPHANED = 3 * HEARTBEAT
 _BY_THEMSELVES = frozenset({"finished", "failed"})
 #: Seconds that a driver which leaves waits until that is stored.
 _LEAVE_PATIENCE = 5.0
-#: Seconds within which what a driver wants or gives back is stored.
+#: Seconds within which a driver's requests and releases are stored.
 _NOTE_PATIENCE = 10.0
 #: Seconds that a silence grows by between two looks at most: when the daemon slept, drivers spoke to nobody.
 _LONGEST_STEP = 1.0
 #: Lost executors that a driver is told of, the latest.
 _MOST_LOST = 100
-#: MiB of the heap of an executor whose job says nothing, as Spark has it.
+#: MiB of the heap of an executor whose job states none, as in Spark.
 _DEFAULT_HEAP_MIB = 1024
 _WAITS = frozenset({"queued", "placing", "starting"})
 
@@ -108,7 +108,7 @@ class Applications:
         self._sessions: dict[str, _DriverSession] = {}
         self._looked = time.monotonic()
 
-    # ---- what drivers say --------------------------------------------------------------------------
+    # ---- messages of drivers -----------------------------------------------------------------------
 
     def register(self, asked: Registration, admit: Admit) -> RegisteredApplication:
         """Create a job for a user's running driver; it is on disk when this returns.
@@ -117,7 +117,9 @@ class Applications:
         """
         spec, submitter = admit(registered_spec(asked, self._launcher.homes.for_client), asked.user)
         if asked.secret is None:
-            raise RejectedError(422, "Not a driver", "secret: missing; executors know their driver by it")
+            raise RejectedError(
+                422, "Not a driver", "secret: missing; executors authenticate their driver by it"
+            )
         secret = asked.secret
         made: JobRecord | None = None
 
@@ -133,9 +135,9 @@ class Applications:
         submitted = SubmittedSpec(spec, None, ClientDriver(asked.ui or asked.host, keep), submitter)
         (admission,) = (found[submitted] for found in self._intake.accept([submitted]) if found)
         if isinstance(admission, StoreError) and made is not None:
-            why = f"its driver's address cannot be kept: {admission}"
+            why = f"its driver's address cannot be stored: {admission}"
             self._put(ev.DriverEnded(self._now(), made.job.id, None, why))
-            raise RejectedError(503, "The application cannot be kept", why) from admission
+            raise RejectedError(503, "The application cannot be stored", why) from admission
         if isinstance(admission, Exception):
             raise admission
         job = admission[0].job
@@ -163,7 +165,7 @@ class Applications:
         sizes = {one.id: executor_size(one.executor, job.size.cpus, usual) for one in totals}
         sizes |= (
             {0: job.size} if 0 in sizes else {}
-        )  # with all that the job takes, also what Spark does not know
+        )  # with all resources of the job, even those that Spark does not know
         asked = tuple(ExecutorRequest(one.id, sizes[one.id], one.total) for one in totals)
         self._note(ev.ExecutorsAsked(self._now(), job_id, asked))
         return bounded(job, asked)[1]
@@ -212,7 +214,7 @@ class Applications:
         homes = self._launcher.homes
         served = []
         for name in homes.names():
-            with contextlib.suppress(ValueError):  # it is not what its name says
+            with contextlib.suppress(ValueError):  # its content is not that of its name
                 served.append(ServedSpark(name, homes.there(name).version))
         return self._launcher.driver_host, served
 
@@ -286,7 +288,7 @@ class Applications:
 
     def _note(self, event: ev.Event) -> None:
         if not self._put_and_wait(event, _NOTE_PATIENCE):
-            why = f"what the driver says was not stored within {_NOTE_PATIENCE:g} s; see /readyz"
+            why = f"the driver's message was not stored within {_NOTE_PATIENCE:g} s; see /readyz"
             raise RejectedError(503, "The scheduler is busy", why, {"Retry-After": "1"})
 
     def _session(self, job_id: str, key: str | None) -> _DriverSession:
@@ -300,7 +302,7 @@ class Applications:
                 known = self._key(job_id)
             except (OSError, StoreError) as error:
                 why = f"the key of {job_id} cannot be read now: {error}"
-                raise RejectedError(503, "Cannot be told", why, {"Retry-After": "1"}) from error
+                raise RejectedError(503, "Cannot be reported", why, {"Retry-After": "1"}) from error
             if record is None or not known:
                 raise RejectedError(
                     404, "No such application", f"no application with the id {job_id} is known"

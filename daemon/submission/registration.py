@@ -18,7 +18,7 @@ from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_HEAP_MIB, SMALLES
 from framework.spark.property_values import PropertyError
 from framework.spark.submit_properties import job_properties
 
-#: What a job of a user's driver has of what its properties say; all else its driver knows itself.
+#: Fields of the job of a user's driver that its properties set; its driver knows all others itself.
 _FIELDS = frozenset(
     {
         "name",
@@ -40,7 +40,7 @@ _FIELDS = frozenset(
 )
 #: How settings begin that say something of executors.
 _OF_EXECUTORS = ("spark.executor", "spark.resources.discoveryPlugin")
-#: What Spark's amounts of an executor are that are no resources of agents.
+#: Spark's amounts of an executor that are not resources of agents.
 _OF_SPARK = frozenset({"cores", "memory", "memoryOverhead", "offHeap", "pyspark.memory"})
 #: Cores of an executor, as job files have it.
 _MOST_CORES = 1024

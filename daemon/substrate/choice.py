@@ -138,7 +138,7 @@ def leave_embedded(embedded: EmbeddedMesos, store: Store) -> None:
         embedded.stop()
         return
     log.warning(
-        "jobs go on; `stoker up` takes them up again",
+        "jobs go on; the next `stoker up` continues them",
         jobs=active,
         embedded_mesos_pid=embedded.pid,
     )

@@ -38,7 +38,7 @@ FIRST_PORT, END_PORT = 20_000, 60_000
 PORTS_PER_AGENT = 1_000
 #: Chosen: an executor takes one port and a driver three, so this still carries a driver and some executors.
 FEWEST_PORTS = 8
-#: What an agent offers of disk, unless the cluster file says it.
+#: Disk that an agent offers, unless the cluster file states it.
 DISK_MIB = 10_000.0
 
 _START_SECONDS = 30.0
@@ -49,7 +49,7 @@ HUNG_GRACE = 3.0
 _POLL_SECONDS = 0.05
 #: Chosen: more than a task's and an executor's grace together, so that tasks end in order.
 _STOP_SECONDS = 15.0
-#: What is killed is gone in a moment, unless the disk hangs.
+#: A killed process is gone in a moment, unless the disk hangs.
 _KILL_SECONDS = 5.0
 #: So long has it to say whether it is well, for each step of that.
 ANSWER_SECONDS = 2.0
@@ -105,7 +105,7 @@ class EmbeddedMesos:
     host: str
     #: How the VMs are isolated, or why they are not; empty when that was not asked for.
     isolation: str
-    #: As whom to authenticate to the master, and with what.
+    #: Credentials for the master.
     principal: str
     secret: str = field(repr=False)
     _folder: Path = field(repr=False)
@@ -146,7 +146,7 @@ class EmbeddedMesos:
                     os.kill(self.pid, number)
         if not until(lambda: not self.alive(), seconds):
             log.error("the embedded mesos does not end, and is killed", pid=self.pid, seconds=seconds)
-            # First what it keeps: nobody would be left to end that.
+            # First its child processes: no one would be left to end those.
             kill_below(self.pid, _KILL_SECONDS)
             if not until(lambda: not self.alive(), _KILL_SECONDS):
                 kill(self.pid)
@@ -169,7 +169,7 @@ def start_embedded(
     agent_specs(cluster)
     folder = data_dir / "mesos"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o711)  # sandboxes are below it, of whoever tasks run as; its files are closed
+    folder.chmod(0o711)  # sandboxes are below it, of the tasks' users; its files are closed
     _secret(folder)
     if (pid := _recorded_pid(folder)) is not None:
         left = _take_over(folder, pid, _description(cluster, isolation), cluster_path)
@@ -238,7 +238,7 @@ def _take_over(folder: Path, pid: int, wanted: str, path: Path) -> EmbeddedMesos
     if _read(folder / "cluster") != wanted:
         raise EmbeddedError(
             f"an embedded Mesos left by an earlier daemon on {folder.parent} (pid {pid}) has other VMs than "
-            f"{path} says, or another isolation; end it with `kill {pid}`, or choose another data_dir"
+            f"those of {path}, or another isolation; end it with `kill {pid}`, or choose another data_dir"
         )
     return _embedded(folder, pid)
 
@@ -274,7 +274,7 @@ def _spawn(
             stdout=log,
             stderr=log,
             start_new_session=True,
-            umask=0o022,  # the daemon's closes what is its own; sandboxes are for whoever a task runs as
+            umask=0o022,  # the daemon's umask closes its own files; sandboxes are for the tasks' users
         )
 
 

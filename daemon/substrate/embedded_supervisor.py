@@ -103,7 +103,7 @@ class EmbeddedWatch:
         self._next_question = now + PERIOD
         if self.embedded.stopped():
             self._stopped += 1
-            log.warning("the embedded mesos' keeper stood still, and is let go on", pid=self.embedded.pid)
+            log.warning("the embedded mesos' keeper was stopped, and is continued", pid=self.embedded.pid)
             self.embedded.let_go_on()
         if self.embedded.answers():
             self._unanswered = 0

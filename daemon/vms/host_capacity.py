@@ -10,9 +10,9 @@ from conf.schema import Config
 
 log = structlog.get_logger("daemon")
 
-#: Measured (docs/reliability.md): more hold up whoever asks, fewer take much longer.
+#: Measured (docs/reliability.md): more delay requests, fewer take much longer.
 _JVMS_A_CORE = 2
-#: Chosen: what a driver, or an executor of a small heap, really takes of memory.
+#: Chosen: the real memory of a driver, or of an executor of a small heap.
 _JVM_MIB = 512
 
 #: Shipped clusters of pools by the cores of all their VMs.

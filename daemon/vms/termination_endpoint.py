@@ -47,7 +47,7 @@ class TerminationEndpoint:
         """Record that the VM of a lease is taken away at a time; RejectedError for a wrong key."""
         secret = self._store.facts.get(_SECRET)
         if secret is None or key is None or not _opens(key, _key(secret, lease_id)):
-            detail = f"what is told of {lease_id} wants the key that its VM was given when it was opened"
+            detail = f"a report on {lease_id} needs the key that its VM got when it was opened"
             raise RejectedError(
                 401, "Not the VM's key", detail, {"WWW-Authenticate": 'Bearer realm="stoker"'}
             )
@@ -55,7 +55,7 @@ class TerminationEndpoint:
         if away_at > now + _FARTHEST:
             raise RejectedError(422, "No time of a notice", f"time: should be within 30 days of {now:.0f}")
         if not self._put_and_wait(ev.LeaseNotice(now, lease_id, away_at, why), _PATIENCE):
-            raise RejectedError(503, "The scheduler is busy", "the notice is not stored yet: tell it again")
+            raise RejectedError(503, "The scheduler is busy", "the notice is not stored yet: send it again")
 
 
 def _key(secret: str, lease_id: str) -> str:

@@ -20,7 +20,7 @@ class Notices:
     def __init__(self) -> None:
         self._told: dict[str, Notice] = {}
         self._missing: dict[str, float] = {}
-        #: Who is there and is not being closed, and when that was asked for.
+        #: Leases that are there and not being closed, and the time of that list.
         self._there: frozenset[str] = frozenset()
         self._there_at = -math.inf
 

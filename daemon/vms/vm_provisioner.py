@@ -46,15 +46,15 @@ TELL_AGAIN, UNSETTLED = 300.0, 180.0
 #: Seconds for a call. Providers have limits of their own, that are shorter.
 PATIENCE = 120.0
 
-#: What it is asked, in words.
+#: The provider's calls, in words.
 _DEEDS: Mapping[Call, str] = {
     "open": "open VMs",
     "close": "close VMs",
     "list": "list its VMs",
-    "notices": "tell notices",
-    "prices": "tell prices",
+    "notices": "report notices",
+    "prices": "report prices",
 }
-#: What a provider says that will not open a VM, so that it need not be asked again.
+#: Errors of a provider after which it need not be asked again to open a VM.
 _SAID_NO: Mapping[str, Refusal] = {"capacity": "capacity", "quota": "quota", "invalid": "invalid"}
 
 
@@ -107,13 +107,13 @@ class VmProvisioner:
         self._list = _Errand("list", " list")
         self._notices = _Errand("notices", " notices")
         self._prices = _Errand("prices", " prices")
-        #: What was told last; nothing, to begin with.
+        #: The last report; nothing, to begin with.
         self._priced: tuple[tuple[str, float], ...] = ()
         self._listed: tuple[ev.Listed, ...] | None = None
         self._told_at = self._changed_at = time.monotonic()
         self._notified = Notices()
         self._calls: Counter[tuple[str, str]] = Counter()
-        #: What is wrong, by errand.
+        #: Errors, by call.
         self._troubles: dict[str, str] = {}
 
     def open(self, lease: Lease) -> None:
@@ -155,7 +155,7 @@ class VmProvisioner:
             more = f", and {len(troubles) - 1} more" if len(troubles) > 1 else ""
             trouble = f"{troubles[0]}{more}" if troubles else ""
             for call in filter(self._hangs, AT_ONCE):
-                why = f"it is not asked to {_DEEDS[call]} while {self._flying[call]} such calls do not return"
+                why = f"no call to {_DEEDS[call]} is made while {self._flying[call]} such calls do not return"
                 trouble = f"{why}; {trouble}"
             return ProviderStatus(dict(self._calls), trouble)
 
@@ -208,7 +208,7 @@ class VmProvisioner:
             calls[errand.call](errand)
         except ProviderError as error:
             self._failed(errand, error.kind, str(error))
-        except Exception as error:  # what stands behind a provider is foreign
+        except Exception as error:  # a provider's own code is foreign
             if not errand.tries:
                 log.exception("provider failed", call=errand.call)
             self._failed(errand, "unavailable", f"{type(error).__name__}: {error}")
@@ -256,7 +256,7 @@ class VmProvisioner:
                 return
             errand.tries += 1
             what = f"{errand.call} {errand.lease_id or errand.machine_id}".strip()
-            self._troubles[errand.key] = f"{what} came to nothing {times(errand.tries)}: {why}"
+            self._troubles[errand.key] = f"{what} failed {times(errand.tries)}: {why}"
         pause = BACKOFF.after(errand.tries)
         told = {"call": errand.call, "lease": errand.lease_id, "why": why, "times": errand.tries}
         log.warning("the provider's call failed", outcome=outcome, pause=pause, **told)

@@ -44,7 +44,7 @@ class Present:
     keeping: IdleTimeout = BREAK_EVEN
     #: How many executors and drivers this machine carries at once; None: any number.
     jvms: int | None = None
-    #: Jobs, by id, of which is told what comes of them as one.
+    #: Jobs, by id, whose outcome is reported as one.
     follow: tuple[str, ...] = ()
     #: The time that is played, where that is over already.
     recorded: "RecordedJobs | None" = None
@@ -76,7 +76,7 @@ class Case:
         if self.keep is not None:
             yield f"keep {self.keep}"
         if self.joining:
-            yield "with what joins"
+            yield "with the new jobs"
 
     def of(self, now: Present) -> Present:
         """Now, if that were so; RejectedError where it cannot be."""
@@ -107,7 +107,7 @@ class Case:
         said = []
         if self.cluster is not None:
             if now.recorded is None:
-                said.append("on another cluster nothing runs at first: only what waits is played")
+                said.append("on another cluster nothing runs at first: only the waiting jobs are played")
             if now.jvms is not None:
                 said.append(
                     f"another cluster has machines of its own: mesos.jvms, {now.jvms}, is of this one"
@@ -194,7 +194,7 @@ def _fewer(view: ClusterView, remove: Mapping[str, int]) -> ClusterView:
 def _types(view: ClusterView, asked: Mapping[str, int]) -> dict[str, Vm]:
     """A VM of each type; RejectedError where VMs come and go, or a type is none of the cluster's."""
     if view.openings is not None:
-        raise RejectedError(422, _NOT_SO, "here VMs come and go by themselves, as many as are needed")
+        raise RejectedError(422, _NOT_SO, "here VMs open and close by themselves, as many as are needed")
     types = {vm.type: vm for vm in view.vms}
     if unknown := sorted({*asked} - {*types}):
         raise RejectedError(422, _NOT_SO, f"no VM is of type {unknown[0]}; there are {', '.join(types)}")
@@ -206,9 +206,8 @@ def always(now: Present) -> tuple[str, ...]:
     if now.recorded is not None:
         return (*now.recorded.assumes, _costs(now))
     return (
-        "nobody else submits anything, and no VM or executor is lost",
-        "what runs goes on for as long as it is believed to, or is drawn around that; a job of which "
-        "nothing is known is guessed",
+        "no more jobs are submitted, and no VM or executor is lost",
+        "running jobs end when they are believed to, or at draws around that; an unknown duration is guessed",
         "all cases and policies have the same draws of durations, as far as there was time for them",
         "jobs start as soon as they are placed: launches take no time",
         _costs(now),
@@ -217,7 +216,7 @@ def always(now: Present) -> tuple[str, ...]:
 
 def _costs(now: Present) -> str:
     if now.view.openings is not None:
-        said = "VMs of pools that are idle are kept as daemon.yaml says (keep), or as the case does"
+        said = "idle VMs of pools are kept as in daemon.yaml (keep), or as in the case"
         fixed = any(vm.terms is None for vm in now.view.vms)
         return f"{said}; VMs of no pool cost while executors hold them" if fixed else said
     return (

@@ -35,13 +35,13 @@ _DRAWS, _SECONDS = 20, 4.0
 #: Seconds between two at least, and how much longer than an estimate took it is rested. A daemon's first, for
 #: which policies are compiled, may take minutes, and counts for no more than its draws may take.
 _PAUSE, _REST = 2.0, 10.0
-#: So many jobs whose truth is still to come are followed.
+#: Number of jobs that are followed until their true values are known.
 _KEPT = 20_000
 #: So many of them are kept at once, and so many times as long as that took the store is left to others.
 _AT_ONCE, _ASIDE = 200, 4.0
 #: Of so many jobs that are over it is taken up how far their estimates were off.
 TAKEN_UP = 600
-#: What does not count of an error: seconds, and dollars.
+#: The part of an error that does not count: seconds, and dollars.
 _SECONDS_BESIDE, _DOLLARS_BESIDE = 10.0, 0.001
 
 
@@ -87,14 +87,14 @@ class Estimates:
         self._running: dict[str, RunningJob] = {}
         self._latest: Mapping[str, Estimate] = {}
         self._made = Made()
-        #: Of jobs whose truth is still to come; and those of them that the keeper does not have so.
+        #: Estimates of jobs whose true values are still to come; and those that are not stored like that yet.
         self._followed: dict[str, KeptEstimates] = {}
         self._unkept: set[str] = set()
         self._started: set[str] = set()
         self._coverage = Coverage()
         self._start, self._end = Calibration(_SECONDS_BESIDE), Calibration(_SECONDS_BESIDE)
         self._cost = Calibration(_DOLLARS_BESIDE)
-        #: Over what these three have learned, which others read beside the thread here.
+        #: Guards the state that these three have learned, which others read beside the thread here.
         self._learning = threading.Lock()
         self._came: SimpleQueue[JobRecord] = SimpleQueue()
         self._waits = False
@@ -129,13 +129,13 @@ class Estimates:
         with self._learning:
             start, end = self._start.mended(drawn.start), self._end.mended(drawn.end)
             cost = self._cost.mended(drawn.cost)
-        # Of starts more is known, and sooner: who may start late ends late too.
+        # Of starts more is known, and sooner: a job that may start late ends late, too.
         return JobForecast(start, replace(end, high=max(end.high, start.high)), cost, drawn.draws)
 
     def observe(self, changed: Collection[JobRecord], *, waiting: bool) -> None:
         """Pass changed jobs, and whether any job waits now. For the loop, which it never blocks."""
         self._waits = waiting
-        # Of who is not followed too: estimates of it may be on their way.
+        # Also of jobs that are not followed: estimates of them may be on their way.
         news = [
             record
             for record in changed
@@ -200,7 +200,7 @@ class Estimates:
         if record.state != "finished" or record.placed_at is None or record.finished_at is None:
             return
         if running is None and (job.dynamic or job.min_executors or job.min_cpus):
-            return  # what was believed depends on what it was given
+            return  # the belief depends on the resources that it got
         believed = job.expected_duration if running is None else running.expected
         self._errors.learn(job, believed, record.finished_at - record.placed_at)
 
@@ -254,7 +254,7 @@ class Estimates:
                 self._keeper.keep({job_id: self._followed[job_id] for job_id in some})
             except StoreError as error:
                 jobs = len(self._unkept)
-                log.warning("estimates are not kept with their jobs yet", jobs=jobs, why=str(error))
+                log.warning("estimates could not be stored with their jobs yet", jobs=jobs, why=str(error))
                 self._wake.set()
                 return
             self._unkept.difference_update(some)

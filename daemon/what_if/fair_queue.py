@@ -56,7 +56,7 @@ class FairQueue:
                 why = f"{_EACH} questions of yours are being answered, or wait for that"
                 raise RejectedError(429, "One after the other", why, _LATER)
             if len(self._line) >= _ALL:
-                raise RejectedError(503, "Not now", f"{_ALL} questions are asked already", _LATER)
+                raise RejectedError(503, "Not now", f"{_ALL} questions are already waiting", _LATER)
             place = _Place(who)
             self._line.append(place)
             return place

@@ -13,7 +13,7 @@ def main(names: list[str]) -> None:
     """One after the other, as they share most."""
     if names:
         listed = ", ".join(names)
-        print(f"Compiling what foresees when jobs start ({listed}): half a minute of a core.", flush=True)
+        print(f"Compiling the forecast of starts ({listed}): half a minute of a core.", flush=True)
     for name in names:
         compile_for(name, {})
 

@@ -36,14 +36,14 @@ class RecordedJobs:
     def assumes(self) -> tuple[str, ...]:
         """Assumptions made when it is played."""
         return (
-            "the cluster is as it is configured now, or as the case has it, and idle at the beginning: jobs "
-            "that came before are not in it, nor those that are forgotten since",
-            "jobs come when they came, or when what held them was over; those that ended before they had "
-            f"run, or are held still, are left out ({self.left_out})",
-            f"jobs that are over ({len(self.took)} of {len(self.jobs)}) take what they took wherever they "
-            "are placed as their type prefers, even those that failed or were stopped; others what is "
-            "believed",
-            "policies know no more of durations than was believed of them",
+            "the cluster is the present one, or the case's, and idle at the beginning: earlier jobs are "
+            "not in it, nor those pruned since",
+            "jobs come at their submission, or when their dependencies or start times released them; "
+            f"those that ended before they had run, or are still held, are left out ({self.left_out})",
+            f"ended jobs ({len(self.took)} of {len(self.jobs)}) have their true duration wherever they are "
+            "placed as their type prefers, even those that failed or were stopped; others their believed "
+            "one",
+            "policies know durations only as they were believed",
             "no VM or executor is lost, and jobs start as soon as they are placed: launches take no time",
         )
 
@@ -65,7 +65,7 @@ def recorded(page: Page, since: float) -> RecordedJobs:
         if record.held or (record.ended and record.placed_at is None):
             left_out += 1
             if left_out > _LOOKED_AT - _MOST:
-                why = f"since: too many jobs have come since then that never ran, {left_out} and more"
+                why = f"since: too many jobs since then never ran, {left_out} and more"
                 raise RejectedError(422, "Too much at once", why)
             continue
         job = record.job

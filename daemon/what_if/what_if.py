@@ -36,13 +36,14 @@ from environment.simulation.forecast.outlook import FollowedJobs, JobOutlook
 from environment.view import ClusterView
 from framework.host.stop_signals import unblocked
 
-#: For how long whoever asks waits for his turn: longer than others' questions take that are no operators.
+#: For how long a question waits for its turn: longer than other questions of callers that are no operators
+#: take.
 _TURN = 30.0
 #: So many cases are played at most, times policies.
 _PLAYED = 64
 #: The daemon's own first draw may take so long; users' are over with their time.
 _OWN = 60.0
-#: For so long the loop may take to say what there is.
+#: For how long the loop may take to return its present state.
 _SHOWN = 3.0
 #: A process that is not ready to play after so many seconds is ended, and one that is so much over its time.
 _PATIENCE, _OVER = 120.0, 5.0
@@ -85,7 +86,7 @@ class PolicyAhead:
     #: Whether no VM comes and goes, so that the bill is the same under every policy.
     fixed: bool = False
     case: Case = field(default_factory=Case)
-    #: What came of those that join, draw by draw.
+    #: Outcomes of the joining jobs, draw by draw.
     followed: tuple[FollowedJobs, ...] = ()
 
 
@@ -108,7 +109,7 @@ class WhatIfService:
         """
         self._fallback = fallback
         self._check, self._sizes, self._keeping, self._errors = check, sizes, keeping, errors
-        #: Who wants to know what there is now.
+        #: Questions that wait for the present state.
         self._curious: SimpleQueue[Future[Present]] = SimpleQueue()
         self._users, self._own = _Crew(min(2, os.cpu_count() or 1)), _Crew(1)
 
@@ -284,7 +285,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self._running: list[subprocess.Popen[bytes]] = []
-        # Who is not closed leaves no process behind either.
+        # A pool that is not closed leaves no process behind either.
         weakref.finalize(self, _end, self._running)
 
     def ask(self, question: Question, each: EachOf) -> Iterator[DrawAnswer]:
@@ -310,7 +311,7 @@ class _Worker:
             with _ending(process, question.at_most + _OVER):
                 while (line := process.stdout.readline()) != OVER:
                     yield DrawAnswer.from_json(line, each)
-        except (OSError, ValueError, TypeError, KeyError):  # it has ended, or is not what it should be
+        except (OSError, ValueError, TypeError, KeyError):  # it has ended, or its answer is invalid
             self.close()
 
     def close(self) -> None:

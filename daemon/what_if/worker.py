@@ -24,9 +24,9 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError
 from environment.view import RunningJob
 
-#: The least urgent: whatever the daemon and its jobs do comes first.
+#: The least urgent: the daemon and its jobs come first.
 _NICE = 10
-#: How often whoever plays on is told that the time is over, seconds.
+#: Seconds between two checks of a player whether its time is over.
 _TICK = 0.5
 
 
@@ -133,7 +133,7 @@ if __name__ == "__main__":
     os.nice(_NICE)
     for folder in sys.argv[1:]:
         look_in(folder)
-    # What policies print must not come between the answers.
+    # Output of policies must not come between the answers.
     pipe = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     main(sys.stdin.buffer, pipe)

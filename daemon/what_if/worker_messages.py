@@ -14,10 +14,10 @@ from environment.simulation.forecast.outlook import FollowedJobs, JobOutlook, Pl
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 
-#: What stands before the answers to a question, once its policies are made, and behind them.
+#: Marks before the answers to a question, once its policies are made, and behind them.
 READY, OVER = b"ready\n", b"\n"
 
-#: Hands out what there may be very much of, at its own pace.
+#: Passes on an iterable that may be very long, at its own pace.
 EachOf = Callable[[Iterable[Any]], Iterable[Any]]
 
 
@@ -35,11 +35,11 @@ class AskedScene:
     keeping: IdleTimeout
     #: How many executors and drivers one machine carries at once; None: any number.
     jvms: int | None
-    #: Jobs, by id, of which is told what comes of them as one.
+    #: Jobs, by id, whose outcome is reported as one.
     follow: tuple[str, ...] = ()
     #: How wrong beliefs about durations are together; None: each job by itself alone.
     errors: Errors | None = None
-    #: What those of its jobs took that are over, seconds.
+    #: Durations of those of its jobs that are over, seconds.
     took: Mapping[str, float] = field(default_factory=dict)
 
 

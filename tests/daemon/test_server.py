@@ -147,7 +147,7 @@ def test_a_daemon_that_crashed_is_told_of_by_the_next(tmp_path: Path) -> None:
         daemon.kill()
         daemon.wait()
     with serving(tmp_path) as (daemon, logged):
-        (line,) = (line for line in logged if "the daemon before was not stopped" in line)
+        (line,) = (line for line in logged if "the previous daemon was not stopped" in line)
         assert f"pid={killed}" in line
         daemon.terminate()
         daemon.wait()

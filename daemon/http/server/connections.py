@@ -24,7 +24,7 @@ from framework.host.request_guard import is_loopback
 
 log = structlog.get_logger("api")
 
-#: Accepted in one turn of the event loop, so that what is connected is served in between.
+#: Connections accepted in one turn of the event loop, so that open ones are served in between.
 _AT_ONCE = 32
 #: Seconds without accepting, after which there may be file descriptors again.
 _PAUSE = 0.5
@@ -127,7 +127,7 @@ class Connections:
         _, visit = min(idle, key=lambda found: found[0])
         self.leave(visit)
         visit.drop()
-        log.info("too many connections: the one that was idle longest had to go", address=visit.address)
+        log.info("too many connections: the longest idle one was dropped", address=visit.address)
         return True
 
     def shrink(self) -> None:
@@ -225,8 +225,8 @@ class Acceptor:
             await self._loop.connect_accepted_socket(
                 protocol, connection, ssl=context, ssl_handshake_timeout=patience
             )
-        except OSError as error:  # such as what TLS has to say
-            log.debug("a connection came to nothing", address=visit.address, error=repr(error))
+        except OSError as error:  # such as TLS errors
+            log.debug("a connection was not established", address=visit.address, error=repr(error))
 
     def _greeted(self, connection: socket.socket, visit: Visit, greeting: "asyncio.Task[None]") -> None:
         self._greetings.discard(greeting)

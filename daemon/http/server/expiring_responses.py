@@ -43,7 +43,9 @@ async def serve_while(
     finally:
         answering.cancel()
     if not begun:
-        await problem(401, "what let this request in ended before there was an answer")(scope, receive, send)
+        await problem(401, "the authorization of this request ended before there was an answer")(
+            scope, receive, send
+        )
     elif not complete:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -36,7 +36,7 @@ _MOST_BODIES = 32 << 20
 #: So many bodies of this size (bytes) are read of clients that may bring their token in the body.
 _MOST_STRANGERS = 64
 _LONGEST_OF_STRANGERS = 256 << 10
-#: Bytes that take nobody's room: what drivers say to show that they live must get through.
+#: Size of a request that needs no room: the drivers' heartbeats must get through.
 _SMALL = 4 << 10
 #: Seconds within which a body has to arrive.
 SLOWEST_BODY = 20.0
@@ -92,7 +92,7 @@ class Gate:
             log.exception("a request failed", method=scope["method"], path=scope["path"])
             if status:
                 raise  # too late for another answer: the connection has to be cut
-            detail = "the server made a mistake; its log says more"
+            detail = "the server failed; its log says more"
             await problem(500, detail)(scope, receive, sending)
         finally:
             route = getattr(scope.get("route"), "path", "none")

@@ -13,9 +13,9 @@ from uvicorn.server import ServerState
 from conf.schema import Http
 from daemon.http.server.connections import Connections, Visit, refusal
 
-#: Bytes that are parsed before what they amount to is looked at.
+#: Bytes that are parsed between two checks of the result.
 _STEP = 16 * 1024
-#: Bytes after the headers of one request, whatever a body may have and however it is cut into chunks.
+#: Bytes after the headers of one request, for any body and any chunks.
 _LONGEST_REST = 8 * 2**20
 #: Requests that may wait behind another on one connection; no client of ours sends a second one.
 _MOST_WAITING = 16
@@ -41,7 +41,7 @@ class Connection(HttpToolsProtocol):
         self._limits = limits
         self._all = connections
         self._visit = visit
-        #: When what the connection does now began, by the event loop's clock.
+        #: When the connection's present step began, by the event loop's clock.
         self._since = self.loop.time()
         #: Whether a request arrives, or the first one is awaited, whose headers are not complete yet.
         self._asking = True
@@ -173,7 +173,7 @@ class Connection(HttpToolsProtocol):
                 self.drop()
         elif not self._busy and self._asking and now - self._since > self._limits.header_timeout:
             self._refuse(
-                408, f"no request came within {self._limits.header_timeout:g} s (http.header_timeout)"
+                408, f"no request arrived within {self._limits.header_timeout:g} s (http.header_timeout)"
             )
 
     def drop(self) -> None:

@@ -58,8 +58,8 @@ def token_of(config: Config) -> str | None:
     host, _ = config.address
     if config.users is None and host != "localhost" and not is_loopback(host):
         raise ConfigError(
-            f"listen: {config.listen}: whoever may submit may run code here, so an address other than "
-            "loopback needs users, or token_file, a file with the token that clients must send"
+            f"listen: {config.listen}: every caller that may submit may run code here, so an address other "
+            "than loopback needs users, or token_file, a file with the token that clients must send"
         )
     return None
 
@@ -67,11 +67,11 @@ def token_of(config: Config) -> str | None:
 def say_who_may_ask(config: Config, token: str | None) -> None:
     """Log how the API is protected, and where it is not."""
     if config.users is not None:
-        log.info("clients need a token of a user's; whoever may submit may run code here")
+        log.info("clients need a token of a user; every user that may submit may run code here")
     elif token is None:
         log.warning("no token_file: every user of this machine may submit jobs, and so run code as you")
     else:
-        log.info("clients need the token of token_file; whoever has it may run code here")
+        log.info("clients need the token of token_file; every client that has it may run code here")
     host, _ = config.address
     if config.tls is None and host != "localhost" and not is_loopback(host):
-        log.warning("without tls the token and all that is asked can be read on the network", listen=host)
+        log.warning("without tls the token and all requests can be read on the network", listen=host)

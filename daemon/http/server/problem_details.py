@@ -41,7 +41,7 @@ class FieldError(DocumentedModel):
     field: str
     """Where the value is: keys, with dots between them."""
     message: str
-    """What is wrong with it, and what would be right."""
+    """The error, and the correct form."""
 
 
 class Problem(DocumentedModel):
@@ -56,7 +56,7 @@ class Problem(DocumentedModel):
     status: int = Field(ge=400, le=599)
     """The HTTP status."""
     detail: str
-    """What is wrong here, and what would be right."""
+    """The error at this place, and the correct form."""
     errors: list[FieldError] = Field(default=[])
     """The values that are wrong, where the request is not valid."""
 
@@ -104,7 +104,7 @@ def handle_problems(app: FastAPI) -> None:
         app.add_exception_handler(kind, answer)
 
 
-#: What the scheduler and the store may raise, for which there is an answer.
+#: Exceptions of the scheduler and the store that have an answer.
 REFUSED = (RejectedError, IdempotencyConflictError, StoreError)
 
 
@@ -139,11 +139,11 @@ def _elsewhere(request: Request, error: ElsewhereError) -> Response:
 def _not_routed(request: Request, error: HTTPException) -> Response:
     path = request.url.path
     if error.status_code == 404:
-        return problem(404, f"there is nothing at {path}; /openapi.json lists what there is")
+        return problem(404, f"there is nothing at {path}; /openapi.json lists all paths")
     if error.status_code == 405:
         allowed = ", ".join(sorted(_methods(request)))
         headers = {"Allow": allowed}
-        return problem(405, f"{path} does not take {request.method}, but {allowed}", headers=headers)
+        return problem(405, f"{path} does not accept {request.method}, but {allowed}", headers=headers)
     return problem(error.status_code, str(error.detail))
 
 

@@ -18,7 +18,7 @@ from daemon.http.server.http_protocol import Connection
 
 #: Seconds that open requests get when the server stops.
 _STOP_SECONDS = 3
-#: Ticks of uvicorn's clock, ten a second, between two looks at who takes too long.
+#: Ticks of uvicorn's clock, ten a second, between two checks for slow connections.
 _LOOK = 5
 
 
@@ -60,7 +60,7 @@ def make_server(
         access_log=False,
         lifespan="off",
         ws="none",
-        proxy_headers=False,  # who asks is who is connected
+        proxy_headers=False,  # the caller is the connected host
         server_header=False,
         timeout_keep_alive=limits.idle_timeout,
         timeout_graceful_shutdown=_STOP_SECONDS,

@@ -57,7 +57,7 @@ class SubmittedSpec:
 Added = tuple[JobRecord, bool]
 #: Result of a submission: the job, or the error that refused it.
 Admission = Added | Exception
-#: What became of a submission.
+#: The result of a submission.
 Outcome = Added | IdempotencyConflictError | UnknownDependencyError
 
 

@@ -13,7 +13,7 @@ from daemon.store.rows.tables import charged_days, executors, explanations, jobs
 from environment.decisions.explain import Explanation
 from environment.model.messages.records import ExecutorRecord, JobRecord
 
-#: Jobs that are looked at; what is beyond them is left out.
+#: Maximum number of jobs that are read; others are left out.
 _MOST_JOBS = 2000
 _RAN = tuple(state for state in tables.OPEN_JOB if state != "queued")
 

@@ -43,7 +43,7 @@ class StoredJobs:
         self._access = access
         #: Adds jobs.
         self.new = NewJobs(access)
-        #: Those that go on, those that are over, and what happened in the last hours.
+        #: Open jobs, ended jobs, and the activity of the last hours.
         self.open, self.ended, self.recent = OpenJobs(access, vms), PastJobs(access), LatelyRows(access)
 
     def saving(

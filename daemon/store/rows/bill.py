@@ -26,9 +26,9 @@ from daemon.store.rows.tables import (
 )
 from environment.model.messages.vm_accounts import Charge, Kind
 
-#: By what a bill can be divided.
+#: Keys by which a bill can be divided.
 By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
-#: For what VMs are paid: all kinds but the difference to what providers tell, and what was used in vain.
+#: Purposes that VMs are paid for: all kinds but the difference to providers' own accounts, and lost work.
 PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in ("difference", "lost"))
 #: For so many days sums are kept by VM and by job.
 DETAILED = 92
@@ -118,7 +118,7 @@ def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=grown), rows)
 
 
-# ---- what it comes to ------------------------------------------------------------------------------
+# ---- sums ------------------------------------------------------------------------------------------
 
 
 def bill(connection: Connection, asked: AskedBill) -> Bill:
@@ -179,7 +179,7 @@ def by_pool(connection: Connection) -> dict[tuple[str, str], float]:
     return {(kind, pool): float(dollars) for kind, pool, dollars in found}
 
 
-# ---- what nobody asks for any more -------------------------------------------------------------------
+# ---- pruning -----------------------------------------------------------------------------------------
 
 
 def forget_jobs(connection: Connection, job_ids: Collection[str]) -> None:

@@ -11,7 +11,7 @@ from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.tables import comparisons, jobs
 from environment.model.messages.records import JobRecord
 
-#: Chosen: what is read at once when somebody asks for them, in well under a second.
+#: Chosen: a number that is read at once on request, in well under a second.
 MOST_KEPT = 10_000
 
 

@@ -35,12 +35,12 @@ _KEEPALIVE: dict[str, int | str] = {
     "keepalives_count": 3,
     "options": "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3",
 }
-#: Where a connection has what is known for the length of a transaction.
+#: Where a connection keeps values for the length of a transaction.
 _NOTES = "stoker"
 _STUCK = "another process is writing and does not finish"
 _NO_ROOM = "the disk is full"
 _NOT_WRITABLE = "the disk cannot be written (full, or over a limit?) or is failing"
-#: What drivers say, in words for whoever runs the daemon.
+#: Messages of database drivers, in plain words for operators.
 _PLAINLY = {
     "database or disk is full": _NO_ROOM,
     "No space left on device": _NO_ROOM,
@@ -72,9 +72,9 @@ class StoreFullError(StoreError):
     """The disk of the store has no room now."""
 
 
-#: What is wrong for a while only, by its words.
+#: Temporary errors, by their words.
 _PASSING = {_STUCK: StoreStuckError, _NO_ROOM: StoreFullError, _NOT_WRITABLE: StoreFullError}
-#: What the system says of a disk without room: it is full, over a quota, or over a limit of the process.
+#: The system's errors for a disk without room: it is full, over a quota, or over a limit of the process.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -94,7 +94,7 @@ class Database:
         self.name = str(self.path or self._url.render_as_string(hide_password=True))
         self._file: tuple[int, int] | None = None
         self._lock: _FileLock | None = None
-        #: By what name this process is known to a PostgreSQL, and to others as a holder of the lease.
+        #: Name of this process for PostgreSQL, and for others as a holder of the lease.
         self.session = f"stoker {token_hex(4)} {_me()}"[:63]
         with self._errors():
             self._engine = self._open()
@@ -235,7 +235,7 @@ class _Write(Generic[Result]):
         self.called = Event()
         self.done = False
         self._results: list[Result] = []
-        self._error: Exception = StoreError("the write was interrupted; nothing of it was kept")
+        self._error: Exception = StoreError("the write was interrupted; none of it was stored")
 
     def fail(self, error: Exception) -> None:
         self.done, self._error = True, error
@@ -258,7 +258,7 @@ class _Writer:
 
     def __init__(self, transaction: Callable[[], contextlib.AbstractContextManager[Connection]]) -> None:
         self._transaction = transaction
-        self._guard = Lock()  # of what follows
+        self._guard = Lock()  # for the following
         self._taken = False
         self._waiting: list[_Write[Any]] = []
 

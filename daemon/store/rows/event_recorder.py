@@ -86,7 +86,8 @@ class EventRecorder:
         #: Why jobs wait that was not told yet, as it came too soon; and when the first of that is due.
         self._untold: dict[str, _Untold] = {}
         self._due = math.inf
-        #: Those whose end was told, the latest behind: their records may change until their tasks have ended.
+        #: Jobs whose end was recorded, the latest behind: their records may change until their tasks have
+        #: ended.
         self._over: dict[str, None] = {}
         self._tasks: dict[str, ExecutorState] = {}
         self._leases: dict[str, LeaseState] = {}
@@ -139,7 +140,7 @@ class EventRecorder:
         if now.gave_at != seen.gave_at and record.gave:
             yield HistoryEvent(at, job_id, "preempted", record.gave[-1].told)
         if now.took_at != seen.took_at and record.took:
-            yield HistoryEvent(at, job_id, "given", f"was given {record.took[-1].told}")
+            yield HistoryEvent(at, job_id, "given", f"received {record.took[-1].told}")
         if now.tries > seen.tries:
             yield HistoryEvent(at, job_id, "retried", record.reason)
         elif now.waits in ("", seen.waits):

@@ -89,7 +89,7 @@ class EventRows:
         latest = since is None and after is None
         order: sa.ColumnElement[Any] = events.c.number.desc() if latest else events.c.number
         with self._access.read() as connection:
-            # Read first: what comes in between is told the next time.
+            # Read first: events that arrive in between are returned the next time.
             last = connection.scalar(sa.select(sa.func.max(events.c.number))) or 0
             query = query.where(events.c.number <= last)
             rows = connection.execute(query.order_by(order).limit(limit + 1)).all()

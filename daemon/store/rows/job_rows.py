@@ -120,7 +120,7 @@ def read_explanation(body: bytes) -> Explanation:
 def _number(of: str) -> int:
     number = job_number(of)
     if number is None:
-        raise ValueError(f"{of!r} is not an id that the job store gave")
+        raise ValueError(f"{of!r} is not an id of the job store")
     return number
 
 
@@ -139,7 +139,7 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
 }
 
 
-#: Whose field holds an amount, which is written as `flat` has it.
+#: Classes with a field that holds an amount, which is written as by `flat`.
 _AMOUNTS = {Job: "size", ExecutorRecord: "resources", Choice: "size"}
 
 

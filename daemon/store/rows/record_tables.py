@@ -73,11 +73,11 @@ class SealedRows(Generic[Kept]):
 
 #: The VMs that are paid for; one that cannot be read is paid for from when its VM is seen again.
 ACCOUNTS = SealedRows(tables.accounts, Account)
-#: What is kept on VMs for jobs that wait for others to boot, by job; without it they are decided again.
+#: Resources reserved on VMs for jobs that wait for others to boot, by job; without it they are decided again.
 RESERVATIONS = SealedRows(tables.reservations, ReservedJob)
 #: For how long pools are left alone that refused, by pool.
 POOL_SETBACKS = SealedRows(tables.pool_setbacks, PoolSetback)
-#: Users by name; one who cannot be read is not let in.
+#: Users by name; a user whose row cannot be read is not admitted.
 USERS = SealedRows(tables.users, UserRecord)
 #: All of them.
 SEALED: tuple[SealedRows[Any], ...] = (ACCOUNTS, RESERVATIONS, POOL_SETBACKS, USERS)

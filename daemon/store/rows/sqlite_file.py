@@ -32,7 +32,7 @@ def fault(path: Path) -> str:
         return f"is corrupt, or no SQLite file; {_RESTORE}"
     pages, page = int.from_bytes(header[28:32], "big"), int.from_bytes(header[16:18], "big")
     page = 65536 if page == 1 else page
-    # What was not yet moved here from the log beside it may be more than the file has.
+    # Pages not yet moved here from the log beside it may exceed the file's.
     if size < pages * page and header[24:28] == header[92:96] and not _has_log(path):
         return f"is corrupt: cut off after {size} of {pages * page} bytes; {_RESTORE}"
     return ""

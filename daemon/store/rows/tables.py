@@ -58,7 +58,7 @@ jobs = sa.Table(
 for _name in ("job_group", "array_of"):
     _there = jobs.c[_name].is_not(None)
     sa.Index(f"jobs_of_{_name}", jobs.c[_name], jobs.c.number, sqlite_where=_there, postgresql_where=_there)
-#: What users call jobs, to find them by.
+#: Users' labels of jobs, to find them by.
 labels = sa.Table(
     "labels",
     metadata,
@@ -90,7 +90,7 @@ explanations = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Index("explanations_by_job", "job", "decision"),
 )
-#: What a shadow policy made of decisions; only so many of the latest are kept.
+#: A shadow policy's versions of decisions; only so many of the latest are kept.
 comparisons = sa.Table(
     "comparisons",
     metadata,
@@ -99,7 +99,7 @@ comparisons = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.Index("comparisons_by_job", "job"),
 )
-#: What happened, in words (`events.py`); of no job where it is about the cluster.
+#: Events, in words (`events.py`); of no job where it is about the cluster.
 events = sa.Table(
     "events",
     metadata,
@@ -112,8 +112,8 @@ events = sa.Table(
 )
 _OF_JOB = events.c.job.is_not(None)
 sa.Index("events_by_job", events.c.job, sqlite_where=_OF_JOB, postgresql_where=_OF_JOB)
-#: How many jobs and executors are in each state, and what they cost and keep (dollars, bytes); the same of
-#: jobs that were pruned, and the highest number among those. The database keeps them (`migrations`).
+#: Numbers of jobs and executors in each state, with their costs and sizes (dollars, bytes); the same of jobs
+#: that were pruned, and the highest number among those. The database keeps them (`migrations`).
 sums = sa.Table(
     "sums",
     metadata,
@@ -134,8 +134,8 @@ leases = sa.Table(
     sa.Column("closed_at", sa.Double, index=True),
     sa.Column("record", sa.Text, nullable=False),
 )
-#: Applications whose driver asks for executors itself (`application_records.py`), and whether their secret is
-#: among what is kept.
+#: Applications whose driver requests executors itself (`application_records.py`), and whether their secret is
+#: stored.
 applications = sa.Table(
     "applications",
     metadata,
@@ -143,7 +143,7 @@ applications = sa.Table(
     sa.Column("has_secret", sa.Boolean, nullable=False),
     sa.Column("record", sa.Text, nullable=False),
 )
-#: What was expected of jobs (`estimates.py`).
+#: Estimates of jobs (`estimates.py`).
 estimates = sa.Table(
     "estimates",
     metadata,
@@ -158,8 +158,8 @@ def _charged(name: str, *keys: str) -> sa.Table:
     return sa.Table(name, metadata, *columns, dollars, sqlite_with_rowid=False)
 
 
-#: Dollars by day (UTC, 2026-11-22) and for what (`bill.py`): the same dollars once in each table, for
-#: what is asked. Fixed VMs are of no pool; what no job used, and what is not kept by VM or job any more, has
+#: Dollars by day (UTC, 2026-11-22) and purpose (`bill.py`): the same dollars once in each table, for its
+#: queries. Fixed VMs are of no pool; costs that no job caused, and those no longer stored by VM or job, have
 #: an empty one.
 charged_days = _charged("charged_days", "day", "pool", "type", "owner", "queue", "policy", "kind")
 charged_jobs = _charged("charged_jobs", "day", "job", "kind")
@@ -177,7 +177,7 @@ def _sealed(name: str) -> sa.Table:
 
 #: The VMs that are paid for now.
 accounts = _sealed("accounts")
-#: What is kept on VMs for jobs that wait for others to boot, by the job's id.
+#: Resources reserved on VMs for jobs that wait for others to boot, by the job's id.
 reservations = _sealed("reservations")
 #: Pools that are left alone for a while, by name.
 pool_setbacks = _sealed("pool_setbacks")

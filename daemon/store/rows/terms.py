@@ -28,7 +28,7 @@ from framework.host.process_tree import identity
 START = 30.0
 #: The share of a lease after which its holder does nothing any more, and the one after which it is renewed.
 _SAFE, _RENEWED = 0.8, 0.2
-#: What PostgreSQL waits for others who hold the term's row; a frozen one would hold it for ever.
+#: How long PostgreSQL waits for other holders of the term's row; a frozen one would hold it for ever.
 _PATIENCE = "SET LOCAL lock_timeout = '2s'"
 
 

@@ -128,7 +128,7 @@ def test_of_a_long_log_the_end_is_kept(stage: Stage, monkeypatch: pytest.MonkeyP
     task = stage.end()
     assert stage.read(task) == LogChunk("0123456789" * 3, 30, True, "sandbox", "")
     shutil.rmtree(stage.agents)
-    gone = "the first 20 bytes are gone: the last 10 were kept"
+    gone = "the first 20 bytes are gone: the last 10 were stored"
     assert stage.read(task) == LogChunk("0123456789", 30, True, "kept", gone)
     assert stage.read(task, 25) == LogChunk("56789", 30, True, "kept", "")
 
@@ -151,8 +151,8 @@ def test_a_vm_that_goes_takes_a_minute_of_logs(stage: Stage, monkeypatch: pytest
     chunk = stage.read(task)
     assert (chunk.text, chunk.source) == ("ond\nthird\n", "kept")
     assert chunk.note == (
-        "the first 9 bytes are gone: the last 10 were kept; "
-        "what came after that was looked at last is gone: job-1.0 has no sandbox"
+        "the first 9 bytes are gone: the last 10 were stored; "
+        "the text after the last read is lost: job-1.0 has no sandbox"
     )
     names = sorted(path.name for path in stage.kept._folder("job-1", EXECUTOR).iterdir())
     assert names == ["stderr.0", "stdout.9", "why"]
@@ -179,7 +179,7 @@ def test_it_is_said_why_nothing_is_there(stage: Stage) -> None:
     stage.end()
     chunk = stage.read(task)
     assert (chunk.complete, chunk.source) == (True, "")
-    assert chunk.note == "nothing of it was kept when it ended: job-1.0 has no sandbox"
+    assert chunk.note == "none of it was stored when it ended: job-1.0 has no sandbox"
 
 
 def test_what_a_job_put_in_place_of_its_log_is_not_kept(stage: Stage) -> None:

@@ -73,7 +73,7 @@ def test_a_file_comes_in_parts(uploads: Uploads, tmp_path: Path) -> None:
     assert uploads.status(SHA) is None
     assert uploads.put(SHA, len(DATA), 0, DATA[:100]) == Upload(SHA, 100, False)
     assert uploads.status(SHA) == Upload(SHA, 100, False)
-    with pytest.raises(ValueError, match="no file with the hash"):
+    with pytest.raises(ValueError, match="does not have a file with the hash"):
         uploads.path(FILE)
     assert uploads.put(SHA, len(DATA), 100, DATA[100:]) == Upload(SHA, len(DATA), True)
     assert uploads.path(FILE).read_bytes() == DATA
@@ -107,7 +107,7 @@ def test_a_file_that_is_not_what_its_hash_says_is_not_kept(uploads: Uploads, tmp
 def test_what_is_too_large_is_refused(uploads: Uploads, tmp_path: Path) -> None:
     """A file is refused for its declared size, its sent size or the total of all files."""
     assert "1 MiB (uploads.size)" in refused(413, uploads.put, SHA, (1 << 20) + 1, 0, b"x")
-    assert "said to have 5" in refused(422, uploads.put, SHA, 5, 0, b"123456")
+    assert "whose size was given as 5" in refused(422, uploads.put, SHA, 5, 0, b"123456")
     assert files(tmp_path) == {}
     for byte in (b"a", b"b"):
         send(uploads, byte * (1 << 20), 1 << 20)
@@ -248,7 +248,7 @@ def test_the_files_of_a_job() -> None:
         file_delivery.files_of(spec(py_files=(f"{other}/app.py",)))
     (_, other_name) = file_delivery.files_of(spec(files=(f"{other}/a.txt#b",))).items()
     assert other_name == (f"{other}/a.txt", UploadedFile("0" * 64, "a.txt"))
-    with pytest.raises(ValueError, match="a program has no other name"):
+    with pytest.raises(ValueError, match="a program cannot have another name"):
         file_delivery.files_of(spec(app=f"{other}/app.py#b.py"))
 
 

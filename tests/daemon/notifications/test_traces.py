@@ -269,8 +269,8 @@ def test_what_may_be_taken_later_is_sent_again(store: Store) -> None:
     assert (came["refused"], came["timeout"], came["given up"]) == (2, 2, 0)
     said = [(line["event"], line.get("why")) for line in logs if line.get("webhook") == "/telemetry"]
     assert said == [
-        ("the collector takes no request", "answered 429"),
-        ("the collector takes requests again", None),
+        ("the collector accepts no request", "answered 429"),
+        ("the collector accepts requests again", None),
     ]
 
 

@@ -159,7 +159,10 @@ def test_what_is_not_taken_is_sent_again(file_store: Store) -> None:
     assert (came["delivered"], came["unreachable"], came["given up"]) == (2, 0, 0)
     assert came["timeout"] >= 2
     said = [(line["event"], line.get("why")) for line in logs if line.get("webhook") == "chat"]
-    assert [event for event, _ in said] == ["a webhook takes no request", "a webhook takes requests again"]
+    assert [event for event, _ in said] == [
+        "a webhook accepts no request",
+        "a webhook accepts requests again",
+    ]
     assert "s3cret" not in str(logs)
     assert SECRET not in str(logs)
 

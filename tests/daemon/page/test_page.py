@@ -661,7 +661,7 @@ def test_what_if_plays_a_time_that_is_over(chromium: Browser, crowd: Crowd) -> N
             page.go(f"{url}/#/what-if?since=day")
             page.sees("jobs came since then", ".answer")
             page.sees("ff", ".verdict")
-            page.sees("the cluster is as it is configured now")
+            page.sees("the cluster is the present one")
             well(page, url)
     finally:
         crowd.foresight.close()

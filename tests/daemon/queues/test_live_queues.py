@@ -88,7 +88,7 @@ def test_the_config_has_the_last_word_queue_by_queue(store: Store) -> None:
         edited = live(store, {**PROD, "dev": {"weight": 2}, "lab": {}})
     assert weights(edited) == {**CONFIGURED, "dev": 2, "prod": 6, "lab": 1}
     assert [(each["queue"], each["why"]) for each in logs] == [
-        ("dev", "the config says something else of it since")
+        ("dev", "the config of the queue has changed since")
     ]
     assert weights(live(store))["dev"] == 1, "what was overruled once does not come back"
 

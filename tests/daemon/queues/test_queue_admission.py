@@ -88,9 +88,9 @@ def refused(call: Callable[[], object]) -> tuple[int, str]:
     ("queue", "owner", "asked", "status", "why"),
     [
         ("prdo", "ann", {}, 422, "there is no queue prdo; jobs can be in prod.ml, prod.etl, default, dev, "),
-        ("prod", "ann", {}, 422, "queue prod takes no jobs itself, those below it do: prod.ml, prod.etl"),
+        ("prod", "ann", {}, 422, "queue prod accepts no jobs itself, those below it do: prod.ml, prod.etl"),
         ("prod.etl", "cy", {}, 403, "cy may not submit to prod.etl; ann, bob may"),
-        ("prod.etl", "", {}, 403, "whoever gives no owner may not submit to prod.etl"),
+        ("prod.etl", "", {}, 403, "a job without an owner may not be submitted to prod.etl"),
         ("prod.ml", "ann", {}, 403, "ann may not submit to prod.ml; cy may"),
         ("prod.etl", "ann", {"spot": "only"}, 422, "cannot be in prod.etl, whose jobs have spot: never"),
         ("dev", "ann", {"spot": "never"}, 422, "whose jobs have spot: only"),

@@ -531,7 +531,7 @@ def test_executors_are_given_up_by_drivers_that_run(store: Store, tmp_path: Path
     with running(service):
         with pytest.raises(RejectedError, match=f"{waits.job.id} is queued: "):
             service.decommission(waits.job.id, (0,), "")
-        with pytest.raises(RejectedError, match="has no executor 3 that runs; it has 0"):
+        with pytest.raises(RejectedError, match="has no running executor 3; it has 0"):
             service.decommission(job.id, (0, 3), "")
         assert service.decommission(job.id, (0,), "vm-1 is emptied").state == "running"
     (kept,) = store.jobs.executors(job.id)

@@ -330,7 +330,7 @@ def test_as_many_executors_as_are_worth_having(door: Door) -> None:
     assert (spec.executors, spec.min_executors) == (most, 1)
     assert door.admit(JobSpec(app=APP, type="pagerank", executors="auto", min_executors=3)).job.fewest == 3
     with pytest.raises(
-        RejectedError, match=r"executors: auto: nobody has measured jobs of type etl .*wordcount"
+        RejectedError, match=r"executors: auto: jobs of type etl were not measured .*wordcount"
     ):
         door.admit(JobSpec(app=APP, type="etl", executors="auto"))
 
@@ -366,9 +366,9 @@ def test_a_type_that_nobody_has_measured_is_told(door: Door) -> None:
     known = ", ".join(sorted(load_profiles()))
     (told,) = door.intake.warnings("wordcuont")
     assert told == (
-        f"type: wordcuont: nobody has measured such jobs (measured are {known}), so how long it takes is "
+        f"type: wordcuont: no such job was measured (measured are {known}), so its duration is "
         "guessed; did you mean wordcount?"
     )
     (other,) = door.intake.warnings("nosuchtype")
-    assert other.endswith("how long it takes is guessed")
+    assert other.endswith("its duration is guessed")
     assert door.intake.warnings("wordcount") == door.intake.warnings(JobSpec(app=APP).type) == []

@@ -58,7 +58,7 @@ def test_a_key_is_of_one_vm(api: Api, scheduler: SmallScheduler, store: Store) -
         status, why = tell(api, given)
         assert (status, why) == (
             401,
-            f"what is told of {LEASE} wants the key that its VM was given when it was opened",
+            f"a report on {LEASE} needs the key that its VM got when it was opened",
         )
     assert tell(api, key, "general-3.1795341139")[0] == 401
     assert api("GET", "/v1/jobs", headers={"authorization": f"Bearer {key}"}).status_code == 401
@@ -95,7 +95,7 @@ def test_a_notice_that_is_none(api: Api, scheduler: SmallScheduler, store: Store
 def test_a_notice_that_is_not_stored_in_time(api: Api, scheduler: SmallScheduler, store: Store) -> None:
     """The VM tells it again."""
     scheduler.stuck = True
-    assert tell(api, vm_keys(store)(LEASE)) == (503, "the notice is not stored yet: tell it again")
+    assert tell(api, vm_keys(store)(LEASE)) == (503, "the notice is not stored yet: send it again")
 
 
 def test_the_secret_is_shown_nowhere(api: Api, store: Store) -> None:

@@ -118,14 +118,14 @@ def test_why_there_is_none_is_said() -> None:
     waits = record(1, released_at=900.0)
     held = replace(waits, released_at=None, job=replace(waits.job, start_at=5000.0))
     never = Made(1000.0, never={"job-1": "it fits no VM"})
-    assert Made().why_not(held) == "it is told once nothing but its turn keeps it"
+    assert Made().why_not(held) == "it gets one once nothing but its turn holds it"
     assert (
         Made().why_not(waits)
         == "the first is being made: it takes seconds, or minutes where code is compiled"
     )
     assert Made(1000.0, "no draw was finished within 4 s").why_not(waits).endswith("was finished within 4 s")
-    assert never.why_not(waits) == "it would not run, as far as can be seen: it fits no VM"
-    assert Made(800.0).why_not(waits).startswith("it waits since after the last ones were made")
+    assert never.why_not(waits) == "the forecast says that it would not run: it fits no VM"
+    assert Made(800.0).why_not(waits).startswith("it began to wait after the last estimates were made")
     assert "a limit or a pause keeps it aside" in Made(1000.0).why_not(waits)
     estimates = ready()
     assert estimates.why_not(record(1, state="running")) == ""
@@ -139,15 +139,15 @@ def test_what_is_guessed_in_one_is_said() -> None:
     known = replace(unknown, job=replace(unknown.job, expected_duration=9.0))
     enough = Coverage(IntervalCounts(15, 2, 3))
     told = Estimate(1000.0, AHEAD.start, AHEAD.end, AHEAD.cost)
-    guessed = "how long it takes is guessed: nothing is known of jobs of type new"
+    guessed = "its duration is guessed: no job of type new was measured"
     assert notes_of(known, told, enough) == []
     assert notes_of(unknown, told, enough) == [guessed]
     assert notes_of(known, told, Coverage(IntervalCounts(15, 2, 2)))[0].endswith(
-        "20 starts, and 19 were seen"
+        "20 starts, but only 19 were seen"
     )
     assert notes_of(known, replace(told, draws=20), enough) == []
     (hurried,) = notes_of(known, replace(told, draws=1), enough)
-    assert hurried == "too narrow: it is of 1 draw only, as there was no time for more"
+    assert hurried == "too narrow: it is from 1 draw only, as there was no time for more"
 
 
 def test_each_estimate_knows_of_how_many_draws_it_is() -> None:

@@ -384,7 +384,7 @@ def test_a_time_that_is_over_is_played_with_what_jobs_took(
     assert found.completion.mean == pytest.approx((50.0 + 110.0 + 200.0) / 3)
     body = ahead_body(present, [found], Permit())
     assert (body.at, body.recorded, body.waiting) == (1000.0, True, 3)
-    assert any("jobs that are over (2 of 3) take what they took" in said for said in body.assumes)
+    assert any("ended jobs (2 of 3) have their true duration" in said for said in body.assumes)
     believed = {request.job.expected_duration for request in present.queue}
     assert believed == {100.0}
     other = Case(cluster=Cluster.model_construct())
@@ -426,5 +426,5 @@ def test_a_time_in_which_very_many_never_ran_is_refused() -> None:
         assert read <= 100_000
         return [came(7, 1000.0, state="killed", finished_at=1006.0)] * limit
 
-    with pytest.raises(RejectedError, match="too many jobs have come since then that never ran"):
+    with pytest.raises(RejectedError, match="too many jobs since then never ran"):
         recorded(page, 0.0)

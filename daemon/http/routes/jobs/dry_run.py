@@ -57,19 +57,19 @@ class PlacedBody(Body):
     type: Said
     """The cloud's name of it."""
     executors: int
-    """So many of the job's would be there."""
+    """Number of the job's executors there."""
     price_per_hour: float
     """Dollars, for all of it."""
     opens: bool
-    """Whether it is one of a pool that would be opened for that, and boots first."""
+    """Whether it belongs to a pool that would open it for this job, and boots first."""
 
 
 class DryRunBody(Body):
     """Forecast of a submission that was not made: the job would be accepted."""
 
     job: JobBody
-    """As it would be, the first of an array, without an id; with how many would be placed before it, the
-    reason why it would wait now, and the estimate, of all jobs of an array as one."""
+    """The job as it would be, the first of an array, without an id; with the number of jobs that would be
+    placed before it, the reason why it would wait now, and the estimate, of all jobs of an array as one."""
     placement: list[PlacedBody]
     """Where its executors would be placed now; empty where it would wait, or where that is not known."""
     dollars_per_hour: float | None
@@ -192,7 +192,7 @@ def _held(job: Job) -> str:
 
 def _never(jobs: Sequence[Job], ahead: PolicyAhead) -> str:
     whys = (ahead.never[job.id] for job in jobs if job.id in ahead.never)
-    return f"it would not run: {next(whys, 'nothing came of it in any draw')}"
+    return f"it would not run: {next(whys, 'it did not run in any draw')}"
 
 
 def _estimate(scheduler: Scheduler, job: Job, present: Present, followed: Sequence[FollowedJobs]) -> Estimate:
@@ -236,16 +236,16 @@ def _placement(present: Present, first: FollowedJobs) -> list[PlacedBody]:
 def _assumed(jobs: Sequence[Job], present: Present) -> list[str]:
     job, more = jobs[0], []
     if job.expected_duration is None:
-        more.append(f"nothing is known of how long jobs of type {job.type} take: that is guessed")
+        more.append(f"durations of jobs of type {job.type} are unknown: that is guessed")
     if any(after.when == "success" for after in _open(job)):
-        more.append("what it comes after finishes: it would not run if that failed")
+        more.append("its dependencies finish: it would not run if one failed")
     if job.at_most is not None and job.at_most < len(jobs):
         run = "job of its array runs" if job.at_most == 1 else "jobs of its array run"
         more.append(f"{job.at_most} {run} at once (at_most), then the next")
     if _comes_later(job):
-        more.append("who runs and waits when it may begin is who runs and waits now, as far as they go on")
+        more.append("the jobs that run and wait at its start are those of now, as far as they go on")
     if job.driver is not None:
-        more.append("its driver on the cluster takes nothing")
+        more.append("its driver on the cluster takes no resources")
     if present.others:
         number = present.others
         whom = "1 job that waits" if number == 1 else f"{number} jobs that wait"

@@ -24,11 +24,11 @@ class EventsQuery(queries.Query):
     job: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)] | None = None
     """Only those of this job, by its id or its name."""
     since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Only those from this time on."""
+    """Only those at this time or later."""
     after: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
-    """Only those after this number, as `next` had it."""
+    """Only those after this number, as in `next`."""
     limit: Annotated[int, Field(ge=1, le=10_000)] = 1000
-    """How many at most."""
+    """Maximum number of events."""
 
 
 class EventBody(base.Body):
@@ -39,7 +39,7 @@ class EventBody(base.Body):
     at: float
     """When."""
     job_id: str | None
-    """To which job; null where it is about the cluster."""
+    """The job; null for an event of the cluster."""
     kind: Kind
     """What."""
     message: base.Said
@@ -54,7 +54,7 @@ class EventList(base.Body):
     next: int
     """The value of `after` for the next request."""
     more: bool
-    """Whether there is more to be had with that already."""
+    """Whether more events exist already."""
 
 
 def add_events(app: FastAPI, store: Store) -> None:

@@ -29,10 +29,10 @@ from daemon.store.queries.insert_jobs import Added, Admission, SubmittedSpec
 #: Where jobs are submitted.
 PATH = "/v1/jobs"
 
-#: Seconds for which what came meanwhile waits for more, once a batch is answered. Chosen: about as long as a
+#: Seconds for which new submissions wait for more, once a batch is answered. Chosen: about as long as a
 #: commit takes, whose begin and end cost as much computing as five submissions.
 _GATHERING = 0.005
-#: Seconds after which a batch goes though an earlier one is not answered: that one may wait for what is hung.
+#: Seconds after which a batch goes though an earlier one is not answered: that one may wait for a hung store.
 _PATIENCE = 0.1
 #: Batches that may be on their way at once.
 _BATCHES = 32
@@ -69,7 +69,7 @@ class _Route:
 
 _ROUTE = _Route(PATH)
 
-#: Those who wait for an answer.
+#: The submissions that wait for an answer.
 _Batch = dict[SubmittedSpec, "asyncio.Future[Added]"]
 
 

@@ -66,7 +66,7 @@ def _first_come(
     if head is None or head.state != "queued":
         return {}  # the head has left the queue a moment ago, or there is none
     known, told = standing or QueuePositions(), {}
-    # Who is placed already may be stored as queued for a moment still: nobody is before the head.
+    # A job that is already placed may be stored as queued for a moment still: no job is before the head.
     (of_head,) = store.jobs.positions([head.job.id])
     positions = store.jobs.positions([record.job.id for record in queued])
     before_head = known.ahead(head.job.id, of_head)

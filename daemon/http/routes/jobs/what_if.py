@@ -10,7 +10,7 @@ from daemon.store.job_store import Store
 from daemon.what_if.cases import Case
 from daemon.what_if.recorded_jobs import RecordedJobs, recorded
 
-#: For so many seconds a question may be played of who is no operator.
+#: Longest time of a what-if for a caller who is not an operator, seconds.
 _LONGEST = 10.0
 
 
@@ -53,5 +53,5 @@ def _check_bounds(asked: WhatIf) -> None:
     if any(policy.options for policy in asked.policies):
         raise RejectedError(403, "Not yours to ask", "options of policies are for operators to try")
     if asked.seconds > _LONGEST:
-        why = f"seconds: for who is no operator at most {_LONGEST:g}, found {asked.seconds:g}"
+        why = f"seconds: at most {_LONGEST:g} without the role operate, found {asked.seconds:g}"
         raise RejectedError(403, "Not yours to ask", why)

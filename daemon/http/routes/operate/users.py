@@ -47,20 +47,20 @@ class TokenBody(Body):
     """Record of a token."""
 
     id: str
-    """By which it is ended; it stands in the token, too."""
+    """The id that ends it; it is a part of the token, too."""
     made_at: float | None
     """When, seconds since the epoch; null for one of the file."""
     expires_at: float | None
-    """Until when, seconds since the epoch; null: for ever."""
+    """Its expiry, seconds since the epoch; null: never."""
     used_on: str | None
-    """The last day (UTC, 2026-11-22) on which it was used; null: on none."""
+    """The last day (UTC, 2026-11-22) on which it was used; null: never used."""
 
 
 class UserBody(Body):
     """A user."""
 
     name: Said
-    """By which jobs are theirs."""
+    """The name that their jobs belong to."""
     role: Role
     """Role of the user."""
     unix_user: Said
@@ -68,7 +68,7 @@ class UserBody(Body):
     queues: list[Said]
     """The only queues to which they submit; empty: all that take their jobs."""
     source: Literal["file", "store"]
-    """Where they stand: only those of the store can be changed here."""
+    """Where they are defined: only those of the store can be changed here."""
     made_at: float | None
     """When, seconds since the epoch; null for one of the file."""
     tokens: list[TokenBody]
@@ -88,11 +88,11 @@ class MadeTokenBody(Body):
     user: Said
     """The token's user."""
     id: str
-    """By which it is ended."""
+    """The id that ends it."""
     token: str = Field(repr=False)
     """The token, which is returned only once."""
     expires_at: float | None
-    """Until when, seconds since the epoch; null: for ever."""
+    """Its expiry, seconds since the epoch; null: never."""
 
 
 class MeBody(Body):
@@ -107,7 +107,7 @@ class MeBody(Body):
     queues: list[Said]
     """The only queues to which they submit; empty: all that take their jobs."""
     token: str
-    """The id of the token by which they are known; empty where they are by something else."""
+    """The id of the token that they authenticated with; empty where they did otherwise."""
     sees: Literal["own", "all"]
     """Jobs that they may read."""
 
@@ -125,7 +125,7 @@ def add_users(
 
     def known() -> Directory:
         if directory is None or section is None:
-            detail = "no users are configured: `users: {}` in the daemon's config begins with it"
+            detail = "no users are configured: add `users: {}` to the daemon's config to begin with"
             raise RejectedError(409, "No users", detail)
         return directory
 

@@ -17,7 +17,7 @@ class NoticeBody(DriverMessage):
     """A cloud's notice to a VM that it takes away, as EC2's metadata has it at spot/instance-action."""
 
     action: Literal["terminate", "stop", "hibernate"]
-    """What is done to it."""
+    """The change."""
     time: Annotated[AwareDatetime, Field(strict=False)]
     """When."""
 

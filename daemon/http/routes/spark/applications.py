@@ -28,7 +28,7 @@ _MOST = 10_000
 JobName = Annotated[str, Path(description="The job's id, such as job-17.", max_length=40)]
 Key = Annotated[
     str | None,
-    Header(alias="authorization", description="`Bearer KEY`: the key that the application was given."),
+    Header(alias="authorization", description="`Bearer KEY`: the application's key."),
 ]
 
 
@@ -57,9 +57,10 @@ class ApplicationBody(DriverMessage):
     spark: Annotated[str, Field(pattern=r"^\d{1,3}\.\d{1,3}[A-Za-z0-9._+-]{0,40}$")]
     """The version of its Spark."""
     user: NameOrNone = ""
-    """The user who runs it, by its own statement: the job's owner where no users are configured."""
+    """Name of the user that runs it, by the driver's own statement: the job's owner where no users are
+    configured."""
     secret: Annotated[str, Field(pattern=r"^[\x21-\x7e]{16,256}$")] | None = None
-    """By which driver and executors know each other; of a driver that registers for the first time."""
+    """The secret of driver and executors; of a driver that registers for the first time."""
     driver: DriverBody
     """Where it is."""
     properties: Texts
@@ -110,22 +111,22 @@ class GoodbyeBody(DriverMessage):
     exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
     """The exit code of its process: 0 is success; null where it does not know."""
     signal: Annotated[str, Field(pattern=r"^(SIG[A-Z0-9]{1,10})?$")] = ""
-    """The signal by which it is ended."""
+    """The signal that ends it."""
     error: Annotated[str, Field(max_length=1000)] = ""
-    """The exception by which it ends."""
+    """The exception that ends it."""
 
 
 class RegisteredBody(Body):
     """A driver was taken up."""
 
     id: str
-    """The job that it has."""
+    """Its job."""
     key: str
     """The key that its pages require from now on, as `Authorization: Bearer KEY`."""
     heartbeat: float
     """Seconds between two of its signs of life."""
     executors: int
-    """How many executors it begins with."""
+    """Number of executors at the beginning."""
 
 
 class GrantedBody(Body):
@@ -141,7 +142,7 @@ class LostBody(Body):
     number: int
     """Its number."""
     reason: Said
-    """What is known of its end."""
+    """The known part of its end."""
 
 
 class OrdersBody(Body):
@@ -150,13 +151,13 @@ class OrdersBody(Body):
     stop: Said | None
     """Why it is to stop; null when it is not."""
     waits: Said | None
-    """Why its executors are not there yet; null when they are."""
+    """Reason why its executors are not there yet; null when they are."""
     lost: list[LostBody]
-    """Executors that are gone, and of which it may not know."""
+    """Executors that are gone, perhaps without its knowledge."""
     decommission: list[int]
-    """Executors that it is to give up, once their blocks are elsewhere."""
+    """Executors that it is to release, once their blocks are elsewhere."""
     alone: bool
-    """Whether they go although no other is there to take their blocks."""
+    """Whether they go although no other executor can take their blocks."""
 
 
 class SparkBody(Body):
@@ -167,14 +168,14 @@ class SparkBody(Body):
     version: str
     """Its version, in full where that is known."""
     jar: str
-    """The path of the jar by which it knows masters like spark+stoker://HOST:PORT."""
+    """The path of the jar that handles masters like spark+stoker://HOST:PORT."""
 
 
 class SparksBody(Body):
     """The Sparks that are served."""
 
     default: str | None
-    """The one that runs jobs which name none; null when none is served."""
+    """The version that runs jobs without one; null when none is served."""
     driver_host: str
     """Where executors reach drivers that are on the daemon's host."""
     sparks: list[SparkBody]
@@ -237,7 +238,7 @@ def add_applications(app: FastAPI, leadership: Leadership) -> None:
 
     @app.get("/v1/spark/{name}/stoker-backend.jar", response_class=FileResponse)
     def jar(
-        name: Annotated[str, Path(max_length=64, description="A Spark that is served, such as 4.3.")],
+        name: Annotated[str, Path(max_length=64, description="A served Spark version, such as 4.3.")],
     ) -> Any:
         """Get the jar by which a Spark knows spark+stoker://HOST:PORT; it is made when it is not there."""
         return FileResponse(applications().jar(name), media_type="application/java-archive")

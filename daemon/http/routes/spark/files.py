@@ -21,7 +21,7 @@ from daemon.http.server.gate import FILES
 from daemon.http.server.scheduler_interface import Leadership
 from daemon.store.job_store import Store
 
-#: Beyond what any file system takes.
+#: Beyond the limit of any file system.
 _LARGEST = 1 << 50
 
 Sha256 = Annotated[str, Path(pattern=f"^{SHA256}$", description="The SHA-256 of the whole file, in hex.")]
@@ -35,7 +35,7 @@ class PartQuery(BaseModel):
     size: Annotated[int, Field(ge=0, le=_LARGEST)]
     """Bytes of the whole file."""
     offset: Annotated[int, Field(ge=0, le=_LARGEST)] = 0
-    """Where in it this part begins: behind all that was received."""
+    """Where in it this part begins: behind all received parts."""
 
 
 class UploadBody(DocumentedModel):

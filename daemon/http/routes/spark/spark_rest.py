@@ -36,7 +36,7 @@ _NAME: TypeAdapter[str] = TypeAdapter(NameOrNone)
 #: A blank is in no key that a header can have.
 _KEY = "spark submission "
 _ID = re.compile(r"driver-[0-9]{14}-[0-9]{39}")
-SubmissionId = Annotated[str, Path(description="The submission's id, as it was given when it was made.")]
+SubmissionId = Annotated[str, Path(description="The submission's id, from the answer to its creation.")]
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     "default": {"model": protocol.ErrorBody, "description": "What went wrong"}
@@ -51,7 +51,7 @@ _STATES: Mapping[str, DriverState] = {
     "failed": "FAILED",
     "killed": "KILLED",
 }
-#: Variables of the client's own Spark and machine: spark-submit sends whatever begins with SPARK_ or MESOS_.
+#: Variables of the client's own Spark and machine: spark-submit sends all that begin with SPARK_ or MESOS_.
 _OF_THE_CLIENT = (
     *RESERVED_ENVIRONMENT,
     "MESOS_*",
@@ -121,7 +121,7 @@ def add_spark_rest(
         submission_id = f"driver-{time.strftime('%Y%m%d%H%M%S')}-{secrets.randbelow(10**39):039d}"
         submitted = SubmittedSpec(spec, _key(submission_id), submitter=submitter)
         record, _ = submit_one(leadership.leader(), submitted)
-        told = f"{record.job.id}: `stoker job {record.job.id}` says where it runs, or why it waits"
+        told = f"{record.job.id}: `stoker job {record.job.id}` shows where it runs, or why it waits"
         if set_aside:
             told += f"; without effect: {_without_effect(set_aside)}"
         made = answer(
@@ -170,7 +170,7 @@ def add_spark_rest(
     @app.post(f"{submissions}/clear", response_model=protocol.ClearedBody, responses=_ERRORS)
     def clear_submissions() -> Written:
         """Refuse to forget ended jobs, since the config decides that."""
-        told = "jobs that are over are kept for as long as the daemon's config says (retention)"
+        told = "ended jobs are kept for as long as the daemon's config says (retention)"
         return answer(protocol.ClearedBody, success=False, message=told)
 
     methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -178,7 +178,7 @@ def add_spark_rest(
     @app.api_route("/v{number:version}/submissions/{rest:path}", methods=methods, include_in_schema=False)
     def other_version(number: str) -> Written:
         """Say which version of the protocol there is."""
-        told = f"unknown protocol version v{number}; the one that is spoken is {VERSION}"
+        told = f"unknown protocol version v{number}; this server's is {VERSION}"
         raise RejectedError(UNKNOWN_VERSION, "Unknown protocol version", told)
 
 
@@ -216,12 +216,12 @@ def _job(request: SubmissionRequest, homes: SparkHomes, driver: Driver) -> tuple
         if not app.endswith((".py", ".jar")):
             raise ValueError(f"{app}: the application should be a Python file (.py) or a jar (.jar)")
         if app.endswith(".py") and request.main_class:
-            raise ValueError(f"--class {request.main_class} goes with a jar, and {app} is a Python file")
+            raise ValueError(f"--class {request.main_class} is for a jar, but {app} is a Python file")
         for name in ("py_files", "files", "jars", "archives"):
             fields[name] = [one for one in map(_local, fields.get(name, ())) if one != app]
         for jar in fields["jars"]:
             if jar.endswith(".py"):
-                raise ValueError(f"--jars: {jar} is a Python file; --py-files is for those")
+                raise ValueError(f"--jars: {jar} is a Python file; use --py-files for those")
         fields["spark"] = fields.get("spark") or homes.for_client(request.client_spark_version)
     except ValueError as error:
         raise RejectedError(422, "The submission cannot be followed", str(error)) from error
@@ -273,7 +273,5 @@ def _local(reference: str) -> str:
     if parts.netloc not in ("", "localhost"):
         raise ValueError(f"{reference}: is on {parts.netloc}; a file: should be one of the daemon's host")
     if "#" in (path := unquote(parts.path)):
-        raise ValueError(
-            f"{reference}: has a # in its name, behind which an alias would stand: rename the file"
-        )
+        raise ValueError(f"{reference}: has a # in its name, which would begin an alias: rename the file")
     return path + (f"#{parts.fragment}" if parts.fragment else "")

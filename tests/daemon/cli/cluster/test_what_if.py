@@ -58,7 +58,7 @@ def test_all_that_is_told_fits_eighty_columns(
     said = " ".join(out.split())
     assert said.count("$1,234.56") == 12
     assert "the policy failed at 12% of its decisions; these numbers are not its own" in said
-    assert "- nobody else submits anything, and no VM or executor is lost" in said
+    assert "- no more jobs are submitted, and no VM or executor is lost" in said
     assert "- VMs that are added are there at once" in said
 
 
@@ -104,7 +104,7 @@ def test_what_came_since_then_is_played(
     assert out.startswith("1 job came since ")
     assert "Each took what it took:" in out
     assert "all over at" in out
-    assert "jobs that are over (1 of 1) take what they took" in " ".join(out.split())
+    assert "ended jobs (1 of 1) have their true duration" in " ".join(out.split())
     assert out.count("1 min 35 s") >= 2
     assert daemon.run("what-if", "--since", "soon") == 2
     assert "--since: should be so long ago" in capsys.readouterr().err

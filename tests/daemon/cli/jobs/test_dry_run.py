@@ -103,7 +103,7 @@ def test_a_type_that_is_not_known_is_told_on_stderr(
 ) -> None:
     """And in the answer, whether the job is submitted or not."""
     monkeypatch.setattr(Foreseeing, "ask", Mock(side_effect=BUSY))
-    told = "type: wordsort: nobody has measured such jobs"
+    told = "type: wordsort: no such job was measured"
     assert daemon.run("submit", *flags, "--type", "wordsort", str(app)) == 0
     printed = capsys.readouterr()
     assert f"stoker: {told}\n" in printed.err

@@ -131,7 +131,7 @@ EC2 = (
     "provider.cluster=ours", "provider.region=eu-west-1", "provider.image=ami-1",
 )  # fmt: skip
 COMMAND = (*EC2[:2], "provider={name: command, open: sh, close: sh, list: sh}")
-HERE = "VMs cannot tell it that they are taken away"
+HERE = "VMs cannot notify it that they are taken away"
 
 
 @pytest.mark.parametrize(

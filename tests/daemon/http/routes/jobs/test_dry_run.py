@@ -170,7 +170,7 @@ def test_a_job_that_fits_is_shown_where_it_would_be(house: House) -> None:
     assert estimate["start"]["high"] < estimate["end"]["low"] < estimate["end"]["high"]
     assert 0.0 < estimate["cost"]["low"] < estimate["cost"]["high"]
     assert (tried["draws"], tried["policy"], tried["no_estimate"], tried["late"]) == (20, "ff", "", False)
-    assert "nothing is known of how long jobs of type unknown take: that is guessed" in tried["assumes"]
+    assert "durations of jobs of type unknown are unknown: that is guessed" in tried["assumes"]
     assert house.kept() == before
 
 
@@ -198,15 +198,15 @@ def test_a_job_that_waits_says_why(house: House) -> None:
         ({"app": f"stoker-file:{SHA}/count.py"}, "The job cannot be launched"),
         ({"spark": "0.9"}, "The job cannot be launched"),
         ({"app": "count.jar", "packages": ["nothing"]}, "The request is not valid"),
-        ({"executors": "auto", "type": "z"}, "Nobody knows how many executors are worth having"),
+        ({"executors": "auto", "type": "z"}, "The useful number of executors is unknown"),
         ({"cpus": 8}, "The job fits no cluster of this size"),
         ({"queue": "nowhere"}, "No such queue"),
         ({"queue": "private", "owner": "bob"}, "Not your queue"),
         ({"queue": "small", "cpus": 2}, "The job is over its queue's limits"),
         ({"queue": "full"}, "The queue is full"),
         ({"count": 21}, "The queue is full"),
-        ({"after": "nothing"}, "It comes after nothing that is there"),
-        ({"after": "job-77"}, "It comes after nothing that is there"),
+        ({"after": "nothing"}, "It comes after a job that does not exist"),
+        ({"after": "job-77"}, "It comes after a job that does not exist"),
         ({"executors": 0}, "The request is not valid"),
         ({"cpus": 1, "no": 1}, "The request is not valid"),
     ],
@@ -251,7 +251,7 @@ def test_a_job_that_comes_after_another_is_played_from_its_end_on(house: House) 
     assert (job["reason"], job["place"]) == ("it comes after job-1, which has not ended", None)
     assert beside["start"]["high"] <= beside["at"] + 5.0
     assert estimate["at"] < estimate["start"]["low"] < estimate["start"]["high"] < estimate["end"]["high"]
-    assert "what it comes after finishes: it would not run if that failed" in tried["assumes"]
+    assert "its dependencies finish: it would not run if one failed" in tried["assumes"]
 
 
 def test_of_an_array_so_many_are_played_at_once(house: House) -> None:

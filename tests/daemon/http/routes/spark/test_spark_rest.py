@@ -339,7 +339,7 @@ def test_all_submissions_are_ended_and_no_other_jobs(
         ({"app": "file://elsewhere/app.py"}, "file://elsewhere/app.py: is on elsewhere"),
         (
             {"mainClass": "org.x.Main"},
-            "--class org.x.Main goes with a jar, and /apps/app.py is a Python file",
+            "--class org.x.Main is for a jar, but /apps/app.py is a Python file",
         ),
         ({"properties": {"spark.jars": "file:/apps/a.py"}}, "--jars: /apps/a.py is a Python file"),
         ({"app": "file:/apps/app.jar"}, "a jar needs main_class"),
@@ -376,7 +376,7 @@ def test_another_version_of_the_protocol_is_told_of_ours(door: Door, method: str
 def test_whatever_is_wrong_is_told_in_the_protocols_words(door: Door) -> None:
     """Errors use the protocol's format: unknown paths, methods and bodies, foreign hosts and origins."""
     assert "nothing at" in refused(door("GET", "/v1/submissions/nosuch"), 404)
-    assert "does not take GET" in refused(door("GET", "/v1/submissions/create"), 405)
+    assert "does not accept GET" in refused(door("GET", "/v1/submissions/create"), 405)
     assert "not valid JSON" in refused(
         door(
             "POST",
@@ -405,7 +405,7 @@ def test_a_daemon_that_waits_says_who_leads(store: Store) -> None:
             raise ElsewhereError("http://leader:8642")
 
     message = refused(door_of(Waiting(store)).create(), 503)
-    assert message == "this daemon waits while another one leads: ask http://leader:8642"
+    assert message == "this daemon is a standby: ask the leader, http://leader:8642"
 
 
 def test_the_token_comes_as_a_property_and_goes_nowhere(
