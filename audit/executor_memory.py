@@ -18,14 +18,14 @@ def memory_of(executor: str, conf: Mapping[str, str], requests: Mapping[str, Any
     `requests` are those of the executor's own resource profile, in MiB, which come first where it has one
     that says more than Spark's defaults. The executor `driver` is a local run, with the driver's memory.
     """
-    whose = "driver" if executor == "driver" else "executor"
-    heap = _setting(conf, f"spark.{whose}.memory") or _HEAP
-    overhead = _setting(conf, f"spark.{whose}.memoryOverhead", f"spark.yarn.{whose}.memoryOverhead")
+    process = "driver" if executor == "driver" else "executor"
+    heap = _setting(conf, f"spark.{process}.memory") or _HEAP
+    overhead = _setting(conf, f"spark.{process}.memoryOverhead", f"spark.yarn.{process}.memoryOverhead")
     off_heap = 0
     if conf.get("spark.memory.offHeap.enabled", "").lower() == "true":
         off_heap = _setting(conf, "spark.memory.offHeap.size", plain_bytes=True) or 0
-    python = _setting(conf, f"spark.{whose}.pyspark.memory") or 0
-    if whose == "executor" and requests:
+    python = _setting(conf, f"spark.{process}.pyspark.memory") or 0
+    if process == "executor" and requests:
         asked = {name: _amount(each) for name, each in requests.items()}
         if asked.get("memory", 0) != _HEAP or "spark.executor.memory" not in conf:
             heap = asked.get("memory") or heap
@@ -33,7 +33,7 @@ def memory_of(executor: str, conf: Mapping[str, str], requests: Mapping[str, Any
         off_heap = asked.get("offHeap") or off_heap
         python = asked.get("pyspark.memory") or python
     if overhead is None:
-        overhead = max(math.ceil(heap * _factor(conf, whose)), _LEAST)
+        overhead = max(math.ceil(heap * _factor(conf, process)), _LEAST)
     return heap + overhead + off_heap + python
 
 
@@ -57,8 +57,8 @@ def _amount(request: Mapping[str, Any]) -> int:
         return 0
 
 
-def _factor(conf: Mapping[str, str], whose: str) -> float:
-    for name in (f"spark.{whose}.memoryOverheadFactor", "spark.kubernetes.memoryOverheadFactor"):
+def _factor(conf: Mapping[str, str], process: str) -> float:
+    for name in (f"spark.{process}.memoryOverheadFactor", "spark.kubernetes.memoryOverheadFactor"):
         try:
             return float(conf[name])
         except (KeyError, ValueError):

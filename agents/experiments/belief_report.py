@@ -112,8 +112,10 @@ def report(folder: Path, seeds: SeedRange, runner: Runner, jobs: int | None = No
         known, others = _of(oracle, pattern), {name: _of(runs, pattern) for name, runs in believed.items()}
         for metric in METRICS:
             shares = {
-                who.label: {name: against(of, known, who.label, metric) for name, of in others.items()}
-                for who in POLICIES
+                contender.label: {
+                    name: against(of, known, contender.label, metric) for name, of in others.items()
+                }
+                for contender in POLICIES
             }
             found[f"{pattern}, {METRICS[metric][0]}"] = shares
             parts.append(f"{_table(pattern, metric, known, shares)}\n{said}\n")

@@ -104,18 +104,18 @@ def compare(
     input; StuckError names a policy that waits for ever.
     """
     vms, prices = load_cluster(cluster), load_prices(cluster)
-    every = [(name, seed, who) for name in workloads for seed in seeds for who in contenders]
-    for number, (name, seed, who) in enumerate(every):
+    every = [(name, seed, each) for name in workloads for seed in seeds for each in contenders]
+    for number, (name, seed, each) in enumerate(every):
         if progress is not None:
-            progress(number, len(every), f"{who.label} on {name}, seed {seed}")
+            progress(number, len(every), f"{each.label} on {name}, seed {seed}")
         workload = (options or SimulationOptions()).workload(name, seed, jobs)
         drawn = replace((options or SimulationOptions()).drawn(seed), prices=prices)
         second = create(fallback.name, fallback.options) if fallback else None
         try:
-            result = simulate(create(who.name, who.options), workload, vms, options=drawn, fallback=second)
+            result = simulate(create(each.name, each.options), workload, vms, options=drawn, fallback=second)
         except StuckError as error:
-            raise StuckError(f"policy {who.label}: {error}") from None
-        yield SimulatedRun(who.label, name, seed, result, workload.left_out)
+            raise StuckError(f"policy {each.label}: {error}") from None
+        yield SimulatedRun(each.label, name, seed, result, workload.left_out)
 
 
 def durations_of(runs: Sequence[SimulatedRun]) -> str:

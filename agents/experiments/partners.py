@@ -26,4 +26,7 @@ PARTNERS = (*FIRST_COME, *WITH_OVERTAKING)
 
 def cheapest(costs: Mapping[str, Statistic]) -> str:
     """Label of the partner with the least mean cost among those that ran; ValueError when none did."""
-    return min((who.label for who in PARTNERS if who.label in costs), key=lambda label: costs[label].mean)
+    return min(
+        (contender.label for contender in PARTNERS if contender.label in costs),
+        key=lambda label: costs[label].mean,
+    )

@@ -60,7 +60,9 @@ def report_baselines(
     folder.mkdir(parents=True, exist_ok=True)
     belief = belief or Belief()
     # Each once, where a partner is a baseline or overtakes.
-    everyone = tuple({who.label: who for who in (*BASELINES, *OVERTAKING, *PARTNERS, *OURS)}.values())
+    everyone = tuple(
+        {contender.label: contender for contender in (*BASELINES, *OVERTAKING, *PARTNERS, *OURS)}.values()
+    )
     (runs,) = play([PaperRuns(scenes(jobs), everyone, seeds, belief)], runner)
     parts = [_HEAD.format(seeds=seeds, count=len(seeds), belief=belief, method=METHOD)]
     parts += [_worth(runs), _ours(runs)]
@@ -113,7 +115,7 @@ def _ours(runs: Sequence[SimulatedRun]) -> str:
     for pattern in PATTERNS:
         chosen = [run for run in runs if run.workload == pattern]
         partner = cheapest({policy: of["cost"] for policy, of in statistics_of(chosen).items()})
-        parts.append(_beside(chosen, [(who.label, partner) for who in OURS]))
+        parts.append(_beside(chosen, [(contender.label, partner) for contender in OURS]))
     return "\n".join(parts)
 
 

@@ -118,10 +118,10 @@ def _play(scenario: Scenario, jobs: Workload, runs: Sequence[JobRun], types: Map
         keeping=IdleTimeout.read(scenario.keep),
         sizes=Sizes() if scenario.sizes is None else Sizes.read(scenario.sizes),
     )
-    who, second = contender(scenario.policy), contender("ff")
+    first, second = contender(scenario.policy), contender("ff")
     try:
         result = simulate(
-            create(who.name, who.options),
+            create(first.name, first.options),
             jobs,
             vms_of(scenario.cluster),
             options=options,

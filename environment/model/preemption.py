@@ -218,9 +218,9 @@ class PreemptionState:
 
     def _give(self, job: JobRecord, victim: Victim, taker: JobRecord) -> list[str]:
         """Make one victim give way; return the ids of its tasks that are to end."""
-        whom = taker.job
+        to = taker.job
         gave = PreemptionLoss(
-            self._turn.now, whom.id, whom.queue, whom.priority, len(victim.numbers), victim.lost, victim.whole
+            self._turn.now, to.id, to.queue, to.priority, len(victim.numbers), victim.lost, victim.whole
         )
         job.gave = (*job.gave, gave)[-_REMEMBERED:]
         self._lose(job, victim)
@@ -229,7 +229,7 @@ class PreemptionState:
             self._lives.give_way(job, gave.told)
             return tasks
         given = [task for task in self._roster.executors(job) if task.number in victim.numbers]
-        why = f"taken for {whom.id} of queue {whom.queue} (priority {whom.priority})"
+        why = f"taken for {to.id} of queue {to.queue} (priority {to.priority})"
         due = 0.0 if job.job.dynamic is None else self._rests_until(job)
         self._drivers.give_away(job, given, why, due)
         return [task.task_id for task in given]

@@ -44,21 +44,21 @@ class Over(NamedTuple):
     def why(self) -> str:
         """The limit and the usage that crosses it, in words."""
         path, user = self.scope
-        whose = f"queue {path}" if user is None else f"{user or 'nobody'} in queue {path}"
+        name = f"queue {path}" if user is None else f"{user or 'nobody'} in queue {path}"
         most, use = self.most, self.use
         if self.what == _RUNNING:
-            return f"{whose} may have {most.running} running jobs at most and has {use.running}"
+            return f"{name} may have {most.running} running jobs at most and has {use.running}"
         if self.what == _PER_HOUR:
             return (
-                f"{whose} may cost ${most.dollars_per_hour:.10g} per hour at most and costs "
+                f"{name} may cost ${most.dollars_per_hour:.10g} per hour at most and costs "
                 f"${use.per_hour:.4g}; this adds ${self.per_hour:.4g} at least"
             )
         if self.what == _PER_DAY:
             most_a_day = f"${most.dollars_per_day:.10g} per day"
-            return f"{whose} may cost {most_a_day} at most and has cost ${self.spent:.4g} today (UTC)"
+            return f"{name} may cost {most_a_day} at most and has cost ${self.spent:.4g} today (UTC)"
         has, it = use.held.amount(self.what), self.takes.amount(self.what)
         amount = told(self.what, most.resources[self.what])
-        return f"{whose} may have {amount} at most and has {has:.10g}; this takes {it:.10g}"
+        return f"{name} may have {amount} at most and has {has:.10g}; this takes {it:.10g}"
 
 
 class _Bound(NamedTuple):

@@ -68,16 +68,16 @@ class Application:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the driver and of every executor."""
 
-    def heap_mib(self, memory_mib: int, whose: str = "executor", most_overhead: int = 1 << 31) -> int:
+    def heap_mib(self, memory_mib: int, process: str = "executor", most_overhead: int = 1 << 31) -> int:
         """The heap (MiB) of an executor or the driver that takes `memory_mib` in all.
 
         The overhead is that of its settings, at most `most_overhead`, or Spark's rule.
 
         ValueError when the memory is too little, or the overhead in the settings is no amount of memory.
         """
-        name = f"spark.{whose}.memoryOverhead"
+        name = f"spark.{process}.memoryOverhead"
         text = self.conf.get(name, "").strip()
-        return heap_mib(memory_mib, whose, min(size_mib(name, text), most_overhead) if text else None)
+        return heap_mib(memory_mib, process, min(size_mib(name, text), most_overhead) if text else None)
 
     def check(self) -> None:
         """Raise ValueError for an application that could not be launched.

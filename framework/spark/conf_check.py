@@ -56,9 +56,9 @@ def check_resources(conf: Mapping[str, str], resources: Mapping[str, float]) -> 
             )
 
 
-def check_first_heap(conf: Mapping[str, str], whose: str, heap_mib: int) -> None:
+def check_first_heap(conf: Mapping[str, str], process: str, heap_mib: int) -> None:
     """Raise ValueError where the JVM of an executor or driver would begin with more than its heap."""
-    for key in (f"spark.{whose}.defaultJavaOptions", f"spark.{whose}.extraJavaOptions"):
+    for key in (f"spark.{process}.defaultJavaOptions", f"spark.{process}.extraJavaOptions"):
         for size in _FIRST_HEAP.findall(conf.get(key, "")):
             if size_bytes(key, size) > heap_mib << 20:
                 raise ValueError(

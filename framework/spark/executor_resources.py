@@ -97,15 +97,15 @@ def given_addresses(conf: Mapping[str, str]) -> str:
     return json.dumps(found) if found else ""
 
 
-def _amounts(properties: Mapping[str, str], whose: str) -> dict[str, float]:
+def _amounts(properties: Mapping[str, str], scope: str) -> dict[str, float]:
     found = {}
     for name, value in properties.items():
         match = _AMOUNT.fullmatch(name)
-        if match is None or match[1] != whose or not value.strip():
+        if match is None or match[1] != scope or not value.strip():
             continue
-        read = values.whole(0) if whose == "executor" else values.factor
+        read = values.whole(0) if scope == "executor" else values.factor
         amount = float(read(name, value.strip()))
-        if whose == "task" and amount > 1 and amount % 1:
+        if scope == "task" and amount > 1 and amount % 1:
             raise PropertyError(f"{name}={amount:g}: should be a whole number, or at most 1")
         found[match[2]] = amount
     return found

@@ -14,7 +14,7 @@ SMALLEST_MEMORY_MIB = SMALLEST_HEAP_MIB + SMALLEST_OVERHEAD_MIB
 """The least memory, in MiB, with which a driver or an executor can start."""
 
 
-def heap_mib(memory_mib: int, whose: str = "executor", overhead_mib: int | None = None) -> int:
+def heap_mib(memory_mib: int, process: str = "executor", overhead_mib: int | None = None) -> int:
     """The heap (MiB) of a process that takes `memory_mib` in all: the rest is overhead.
 
     The overhead, unless given, is Spark's rule, the larger of 10 % and 384 MiB; it is where Python workers
@@ -30,8 +30,8 @@ def heap_mib(memory_mib: int, whose: str = "executor", overhead_mib: int | None 
     heap = memory_mib - overhead_mib
     if heap < SMALLEST_HEAP_MIB:
         raise ValueError(
-            f"{whose} memory of {memory_mib} MiB leaves a heap of {max(heap, 0)} MiB after Spark's overhead "
-            f"of {overhead_mib} MiB, and Spark needs {SMALLEST_HEAP_MIB}; "
+            f"{process} memory of {memory_mib} MiB leaves a heap of {max(heap, 0)} MiB after Spark's "
+            f"overhead of {overhead_mib} MiB, and Spark needs {SMALLEST_HEAP_MIB}; "
             f"the smallest memory that works is {smallest} MiB"
         )
     return heap

@@ -204,25 +204,25 @@ def _bounds(given: "_UnreadProperties", instances: int | None, allowed: Mapping[
     return {"min": fewest, "max": most, "initial": initial}
 
 
-def _memory(given: "_UnreadProperties", whose: str, overheads: dict[str, str]) -> int:
+def _memory(given: "_UnreadProperties", process: str, overheads: dict[str, str]) -> int:
     """The memory (MiB) of an executor or the driver; `overheads` receives one that is not the usual."""
-    heap = given(f"spark.{whose}.memory", _some_memory) or _DEFAULT_HEAP_MIB
-    on_mesos = given(f"spark.mesos.{whose}.memoryOverhead", values.size_mib)
-    overhead = given(f"spark.{whose}.memoryOverhead", values.size_mib)
-    fraction = given(f"spark.{whose}.memoryOverheadFactor", values.factor)
-    least = given(f"spark.{whose}.minMemoryOverhead", values.size_mib)
+    heap = given(f"spark.{process}.memory", _some_memory) or _DEFAULT_HEAP_MIB
+    on_mesos = given(f"spark.mesos.{process}.memoryOverhead", values.size_mib)
+    overhead = given(f"spark.{process}.memoryOverhead", values.size_mib)
+    fraction = given(f"spark.{process}.memoryOverheadFactor", values.factor)
+    least = given(f"spark.{process}.minMemoryOverhead", values.size_mib)
     if overhead is None:
         overhead = on_mesos
     if overhead is None:
         of_heap = math.floor(heap * (OVERHEAD_FRACTION if fraction is None else fraction))
         overhead = max(of_heap, SMALLEST_OVERHEAD_MIB if least is None else least)
-    if whose == "executor":
+    if process == "executor":
         overhead += given("spark.executor.pyspark.memory", values.size_mib, keep=True) or 0
         if given("spark.memory.offHeap.enabled", values.boolean, keep=True):
             beside = given("spark.memory.offHeap.size", values.size_bytes, keep=True) or 0
             overhead += math.ceil(beside / (1 << 20))
     if not _is_usual(heap + overhead, heap):
-        overheads[f"spark.{whose}.memoryOverhead"] = f"{overhead}m"
+        overheads[f"spark.{process}.memoryOverhead"] = f"{overhead}m"
     return heap + overhead
 
 

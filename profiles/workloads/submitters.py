@@ -51,16 +51,16 @@ def jobs_of_users(
     """
     everyone = _everyone(users)
     if times is None:
-        who, times = _coming(everyone, mix, jobs, seed, draw)
+        numbers, times = _coming(everyone, mix, jobs, seed, draw)
     else:
-        who = _shared(everyone, len(times), seed)
+        numbers = _shared(everyone, len(times), seed)
     found: list[WorkloadJob] = []
-    for number in np.unique(who).tolist():
+    for number in np.unique(numbers).tolist():
         user = everyone[number]
         own = _jobs(user.said.mix or mix, _stream(seed, _JOBS, number), draw)
         found += [
             replace(job, submitted_at=at, owner=user.name, queue=user.said.queue)
-            for at, job in zip(times[who == number].tolist(), own, strict=False)
+            for at, job in zip(times[numbers == number].tolist(), own, strict=False)
         ]
     found.sort(key=lambda job: job.submitted_at)
     return Workload(tuple(replace(job, name=f"job-{number}") for number, job in enumerate(found, 1)))
@@ -76,8 +76,8 @@ def split(workload: Workload, users: Mapping[str, User]) -> Workload:
     everyone = _everyone(users)
     edges = np.cumsum([user.said.share or 1.0 for user in everyone])
     at = np.array([zlib.crc32(job.name.encode()) for job in workload.jobs]) / 2**32 * edges[-1]
-    whose = (everyone[number] for number in np.searchsorted(edges, at, "right").tolist())
-    jobs = zip(workload.jobs, whose, strict=True)
+    owners = (everyone[number] for number in np.searchsorted(edges, at, "right").tolist())
+    jobs = zip(workload.jobs, owners, strict=True)
     owned = tuple(replace(job, owner=user.name, queue=user.said.queue) for job, user in jobs)
     return replace(workload, jobs=owned)
 
@@ -109,8 +109,8 @@ def _coming(
     first = list(islice(heapq.merge(*streams), jobs))
     if len(first) < jobs:
         raise WorkloadError(f"users: submit {len(first)} jobs, {jobs} are asked for")
-    times, who = zip(*first, strict=True)
-    return np.array(who, np.int64), np.array(times, np.float64)
+    times, numbers = zip(*first, strict=True)
+    return np.array(numbers, np.int64), np.array(times, np.float64)
 
 
 def _times(user: User, gap: float, seed: np.random.SeedSequence) -> Iterator[float]:

@@ -122,9 +122,9 @@ In every case a policy is judged by three rules, against the *cheapest of all pa
 
 def _who() -> str:
     lines = ["## Who knows what", "", "| policy | knows, beside the head and what is free |", "|---|---|"]
-    for who in POLICIES:
-        facts = knows(who.name, who.options)
-        lines.append(f"| `{who.label}` | {', '.join(facts or ()) or '-'} |")
+    for contender in POLICIES:
+        facts = knows(contender.name, contender.options)
+        lines.append(f"| `{contender.label}` | {', '.join(facts or ()) or '-'} |")
     return "\n".join([*lines, "", "All that overtake have the same window and the same bound.", ""])
 
 
@@ -137,19 +137,20 @@ def _goals(of: Mapping[str, Found]) -> str:
             f"{name}, $ | beside {best[name]} | completion s | beside it | longest wait s" for name in found
         )
         lines += [f"Sizes {sizes}:", "", f"| policy | {columns} |", "|---|" + "---:|" * 5 * len(found)]
-        for who in (*POLICIES, *DRAWING):
+        for contender in (*POLICIES, *DRAWING):
             cells = (
                 f"{of_it.cost.mean:.3f} | {difference(of_it.cost, partner.cost)} | "
                 f"{of_it.completion.mean:.0f} | {difference(of_it.completion, partner.completion)} | "
                 f"{of_it.longest_wait.mean:.0f}"
                 for name, policies in found.items()
-                for of_it, partner in ((policies[who.label], policies[best[name]]),)
+                for of_it, partner in ((policies[contender.label], policies[best[name]]),)
             )
-            lines.append(f"| `{who.label}` | {' | '.join(cells)} |")
+            lines.append(f"| `{contender.label}` | {' | '.join(cells)} |")
         for name, policies in found.items():
             partner = policies[best[name]]
             ours = min(
-                (who.label for who in (*JUDGED, *DRAWING)), key=lambda label: policies[label].cost.mean
+                (contender.label for contender in (*JUDGED, *DRAWING)),
+                key=lambda label: policies[label].cost.mean,
             )
             cost, completion = (
                 difference(policies[ours].cost, partner.cost),
@@ -188,21 +189,23 @@ def _summary(belief: str, found: Found, judged: Mapping[str, Mapping[str, RuleVe
         "broken in | open in |",
         "|---|---:|---:|---:|---|---:|---:|",
     ]
-    for who in POLICIES:
+    for contender in POLICIES:
         ratios = [
-            [getattr(of[who.label], name).mean / getattr(of["ff"], name).mean for of in found.values()]
+            [getattr(of[contender.label], name).mean / getattr(of["ff"], name).mean for of in found.values()]
             for name in ("cost", "completion")
         ]
-        beside = {name: difference(of[who.label].cost, of[_cheapest(of)].cost) for name, of in found.items()}
+        beside = {
+            name: difference(of[contender.label].cost, of[_cheapest(of)].cost) for name, of in found.items()
+        }
         worst = max(beside, key=lambda name: beside[name].mean)
-        of_it = [of[who.label] for of in judged.values() if who.label in of]
+        of_it = [of[contender.label] for of in judged.values() if contender.label in of]
         counts = (
             f"{sum(bool(each.broken) for each in of_it)} of {len(found)} | {sum(each.open for each in of_it)}"
             if of_it
             else " | "
         )
         lines.append(
-            f"| `{who.label}` | {_geometric(ratios[0]):.3f} | {_geometric(ratios[1]):.3f} | "
+            f"| `{contender.label}` | {_geometric(ratios[0]):.3f} | {_geometric(ratios[1]):.3f} | "
             f"{over_cases(list(beside.values()))} | {worst} ({beside[worst]}) | {counts} |"
         )
     return "\n".join(lines) + "\n"
@@ -210,7 +213,7 @@ def _summary(belief: str, found: Found, judged: Mapping[str, Mapping[str, RuleVe
 
 def _verdicts(belief: str, judged: Mapping[str, Mapping[str, RuleVerdict]]) -> str:
     """Broken rules, by case and policy."""
-    labels = [who.label for who in JUDGED]
+    labels = [contender.label for contender in JUDGED]
     lines = [
         f"Rules that are broken, belief {belief}:",
         "",
@@ -225,7 +228,7 @@ def _verdicts(belief: str, judged: Mapping[str, Mapping[str, RuleVerdict]]) -> s
 
 def _cases(found: Found, limits: Sequence[CaseLimit]) -> str:
     """Cost of all policies case by case, beside the limit."""
-    labels = [who.label for who in POLICIES]
+    labels = [contender.label for contender in POLICIES]
     lines = [
         f"## Dollars by case, belief {BELIEFS[1]}, and the limit",
         "",
@@ -300,15 +303,15 @@ def _draw_cases(judged: Mapping[str, Mapping[str, RuleVerdict]], path: Path, bel
 
     figure = Figure(figsize=(12, 8), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
-    for number, who in enumerate(JUDGED):
-        of = [verdict[who.label] for verdict in judged.values()]
+    for number, contender in enumerate(JUDGED):
+        of = [verdict[contender.label] for verdict in judged.values()]
         places = [place + 0.06 * (number - len(JUDGED) / 2) for place in range(len(of))]
         for axes, found in zip(panels, ([v.dearer for v in of], [v.later for v in of]), strict=True):
             means = [100 * each.mean for each in found]
             errors = [100 * each.error if np.isfinite(each.error) else 0.0 for each in found]
             marker = "osD^v<>p"[number % 8]
             axes.errorbar(
-                means, places, xerr=errors, fmt=marker, markersize=4, elinewidth=0.6, label=who.label
+                means, places, xerr=errors, fmt=marker, markersize=4, elinewidth=0.6, label=contender.label
             )
     for axes, title in zip(panels, ("cost", "completion"), strict=True):
         axes.axvline(0.0, color="black", linewidth=0.8)

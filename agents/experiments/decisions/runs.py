@@ -159,13 +159,13 @@ def verdicts(of: Mapping[str, CaseNumbers], policies: Sequence[Contender] = JUDG
         }
     )
     return {
-        who.label: RuleVerdict(
+        contender.label: RuleVerdict(
             partner,
-            difference(of[who.label].cost, of[partner].cost),
-            difference(of[who.label].completion, of[partner].completion),
-            difference(of[who.label].longest_wait, permitted),
+            difference(of[contender.label].cost, of[partner].cost),
+            difference(of[contender.label].completion, of[partner].completion),
+            difference(of[contender.label].longest_wait, permitted),
         )
-        for who in policies
+        for contender in policies
     }
 
 
@@ -187,9 +187,9 @@ def play_one(task: Task) -> Played:
     sizes = FREE if task.sizes else Sizes()
     options = SimulationOptions(belief=task.belief, seed=task.seed, sizes=sizes)
     runs = []
-    for who in (*POLICIES, *(DRAWING if task.drawing else ())):
-        result = simulate(create(who.name, who.options), workload, vms, options=options)
-        runs.append(_run(task, who, result))
+    for contender in (*POLICIES, *(DRAWING if task.drawing else ())):
+        result = simulate(create(contender.name, contender.options), workload, vms, options=options)
+        runs.append(_run(task, contender, result))
     if not task.limit:
         return runs, None
     limit = limit_of(workload, vms, tries=20 if there.large else _TRIES, seed=task.seed)
@@ -225,19 +225,19 @@ def play_few(task: Task) -> Played:
     workload, vms = few_gangs(task.seed, at_once=task.case == few_case(task.seed, at_once=True))
     limit = limit_of(workload, vms)
     runs = []
-    for who in POLICIES:
+    for contender in POLICIES:
         options = SimulationOptions(belief=EXACT)
-        result = simulate(create(who.name, who.options), workload, vms, options=options)
-        runs.append(_run(task, who, result))
+        result = simulate(create(contender.name, contender.options), workload, vms, options=options)
+        runs.append(_run(task, contender, result))
     return runs, CaseLimit(task.case, task.seed, limit.lower, limit.best.cost, limit.proven)
 
 
-def _run(task: Task, who: Contender, result: Result) -> PolicyRun:
+def _run(task: Task, contender: Contender, result: Result) -> PolicyRun:
     waits = [job.started_at - job.submitted_at for job in result.jobs]
     return PolicyRun(
         task.case,
         str(task.belief),
-        who.label,
+        contender.label,
         task.seed,
         result.cost,
         result.average_completion,

@@ -92,8 +92,8 @@ EVERY_KEEPER = (IdleTimeout("none"), IdleTimeout("timeout", 600.0), *KEEPERS[1:]
 
 def kept(policy: str, keepers: Sequence[IdleTimeout] = KEEPERS, **options: object) -> tuple[Setup, ...]:
     """A policy with each of the keepers."""
-    who = Contender(policy, options)
-    return tuple(Setup(f"{who.label}, {keeper}", who, keeper) for keeper in keepers)
+    contender = Contender(policy, options)
+    return tuple(Setup(f"{contender.label}, {keeper}", contender, keeper) for keeper in keepers)
 
 
 #: A day of Facebook's arrivals; with another number of jobs, the first ones of it.

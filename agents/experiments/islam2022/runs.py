@@ -118,11 +118,11 @@ def play_one(
     """Every policy in one scene on one seed."""
     workload = generate(_spec_of(scene), seed)
     options = SimulationOptions(belief=belief, seed=seed)
-    made = (create(who.name, who.options) for who in contenders)
+    made = (create(contender.name, contender.options) for contender in contenders)
     results = (simulate(policy, workload, scene.vms, options=options) for policy in made)
     return [
-        SimulatedRun(who.label, scene.name, seed, result)
-        for who, result in zip(contenders, results, strict=True)
+        SimulatedRun(contender.label, scene.name, seed, result)
+        for contender, result in zip(contenders, results, strict=True)
     ]
 
 

@@ -110,7 +110,7 @@ def findings(found: Found, aim: float | None = None, least: int = LEAST_PAIRS) -
 
 
 def _knows() -> str:
-    return "\n".join(f"* `{who.label}`: {knowledge(who.label)}" for who in POLICIES)
+    return "\n".join(f"* `{contender.label}`: {knowledge(contender.label)}" for contender in POLICIES)
 
 
 #: The text behind it is kept when the report is made again.

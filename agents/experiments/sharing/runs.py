@@ -42,7 +42,7 @@ class SharingScene:
     workload: SeededWorkload
     queues: Queues
     orders: tuple[str, ...] = tuple(ORDERS)
-    policies: tuple[str, ...] = tuple(who.name for who in POLICIES)
+    policies: tuple[str, ...] = tuple(contender.name for contender in POLICIES)
     seeds: int = 100
     #: How many of the deadlines are to be met here in their order, in per cent; None: nothing is aimed at.
     aim: float | None = None

@@ -198,8 +198,8 @@ class Releases:
 
 
 def _failed(after: After, job_id: str, state: str) -> str:
-    whose = "which" if job_id == after.job else f"of which {job_id}"
-    return f"never began: it comes after {after}, {whose} {'was ' if state == 'killed' else ''}{state}"
+    which = "which" if job_id == after.job else f"of which {job_id}"
+    return f"never began: it comes after {after}, {which} {'was ' if state == 'killed' else ''}{state}"
 
 
 def _waits_for(unmet: Mapping[str, After]) -> str:

@@ -52,12 +52,12 @@ class PreemptionLoss(NamedTuple):
     @property
     def told(self) -> str:
         """The same in words."""
-        whom = f"{self.to} of queue {self.queue} (priority {self.priority})"
+        taker = f"{self.to} of queue {self.queue} (priority {self.priority})"
         cost = f"which cost {dollars(self.lost)} of its work"
         if self.whole:
-            return f"was stopped for {whom}, {cost}; waits in its place to begin again"
+            return f"was stopped for {taker}, {cost}; waits in its place to begin again"
         again = "it" if self.executors == 1 else "them"
-        return f"gave {_executors(self.executors)} to {whom}, {cost}; waits to have {again} again"
+        return f"gave {_executors(self.executors)} to {taker}, {cost}; waits to have {again} again"
 
 
 class PreemptionGain(NamedTuple):

@@ -75,18 +75,19 @@ class Division:
         held, count = result.held, len(result.jobs)
         there = (held.vm < len(result.vms)) & (held.end > held.start)
         kinds = np.array([self._shares(size) for size in held.kinds]).reshape(-1, len(self._names))
-        taken, whose = kinds[held.kind[there]], self.party[held.job[there]]
+        taken, holders = kinds[held.kind[there]], self.party[held.job[there]]
         asked = np.array([self._shares(job.size * job.executors) for job in result.jobs])
         asked = asked.reshape(count, len(self._names))
         came = np.array([job.submitted_at for job in result.jobs])
         over = np.array([job.ended_at for job in result.jobs])
         at = np.concatenate((held.start[there], held.end[there], came, over))
-        party = np.concatenate((whose, whose, self.party, self.party))
+        party = np.concatenate((holders, holders, self.party, self.party))
         nothing, none = np.zeros_like(taken), np.zeros_like(asked)
         holds = np.concatenate((taken, -taken, none, none))
         wants = np.concatenate((nothing, nothing, asked, -asked))
         order = np.argsort(at, kind="stable")
-        self._at, self._whose, self._holds, self._wants = at[order], party[order], holds[order], wants[order]
+        self._at, self._event_party = at[order], party[order]
+        self._holds, self._wants = holds[order], wants[order]
 
     def _shares(self, size: Resources) -> list[float]:
         """Shares of the whole cluster's amount of each resource."""
@@ -106,8 +107,8 @@ class Division:
             last = min(first + rows, len(times))
             of = slice(np.searchsorted(which, first), np.searchsorted(which, last))
             changes = np.zeros((2, last - first, parties, len(self._names)))
-            np.add.at(changes[0], (which[of] - first, self._whose[of]), self._holds[of])
-            np.add.at(changes[1], (which[of] - first, self._whose[of]), self._wants[of])
+            np.add.at(changes[0], (which[of] - first, self._event_party[of]), self._holds[of])
+            np.add.at(changes[1], (which[of] - first, self._event_party[of]), self._wants[of])
             now = np.cumsum(changes, axis=1) + np.stack((had, wanted))[:, None]
             had, wanted = now[:, -1]
             now[now < DUST] = 0.0

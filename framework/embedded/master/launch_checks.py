@@ -110,13 +110,14 @@ def _resources_problem(items: list[Json]) -> str | None:
     return f"Task uses invalid resources: {problem}" if problem and "'gpus'" in problem else problem
 
 
-def _command_problem(whose: str, command: Json | None) -> str | None:
+def _command_problem(subject: str, command: Json | None) -> str | None:
     """Reason why a command's environment is invalid."""
     for variable in (command or {}).get("environment", {}).get("variables", []):
         kind = variable.get("type", "VALUE")
         wanted, other = ("secret", "value") if kind == "SECRET" else ("value", "secret")
         about = (
-            f"{whose}'s `CommandInfo` is invalid: Environment variable '{variable['name']}' of type '{kind}'"
+            f"{subject}'s `CommandInfo` is invalid: "
+            f"Environment variable '{variable['name']}' of type '{kind}'"
         )
         if wanted not in variable:
             return f"{about} must have a {wanted} set"
@@ -125,15 +126,15 @@ def _command_problem(whose: str, command: Json | None) -> str | None:
     return None
 
 
-def _check_problem(what: str, message_name: str, check: Json | None) -> str | None:
+def _check_problem(title: str, message_name: str, check: Json | None) -> str | None:
     """Reason why a check or health check is invalid: it must have the field that its type names."""
     if check is None:
         return None
     kind = check.get("type")
     if kind is None:
-        return f"Task uses invalid {what}: {message_name} must specify 'type'"
+        return f"Task uses invalid {title}: {message_name} must specify 'type'"
     if kind.lower() not in check:
-        return f"Task uses invalid {what}: Expecting '{kind.lower()}' to be set for {kind} {what}"
+        return f"Task uses invalid {title}: Expecting '{kind.lower()}' to be set for {kind} {title}"
     return None
 
 
@@ -165,12 +166,12 @@ def _executor_problem(executor: Json) -> str | None:
     )
 
 
-def _too_much(needed: list[Json], remaining: Amount, role: str, who: str) -> str | None:
+def _too_much(needed: list[Json], remaining: Amount, role: str, consumer: str) -> str | None:
     other_role = any(item.get("allocation_info", {}).get("role", role) != role for item in needed)
     if not other_role and remaining.contains(parse(needed)):
         return None
     return (
-        f"Total resources {describe(_merged(needed), role)} required by {who} "
+        f"Total resources {describe(_merged(needed), role)} required by {consumer} "
         f"is more than available {describe(to_json(remaining), role)}"
     )
 

@@ -138,10 +138,10 @@ def _run_supervisor(
     """Start a supervisor, which starts the driver; return its error, or an empty text when all is well."""
     inherited = {name: environ[name] for name in _INHERITED if name in environ}
     folder, user = str(place.folder.absolute()), place.user
-    whose = {} if user is None else {"HOME": folder, "USER": user.name, "LOGNAME": user.name}
+    user_variables = {} if user is None else {"HOME": folder, "USER": user.name, "LOGNAME": user.name}
     task = {
         "argv": spec.argv,
-        "environment": {**inherited, **whose, **spec.environment, **spec.secrets},
+        "environment": {**inherited, **user_variables, **spec.environment, **spec.secrets},
         "folder": folder,
         "grace": grace_seconds,
         "user": None if user is None else (user.uid, user.gid, *user.groups),
@@ -237,8 +237,8 @@ def _ended(records: Path) -> DriverStatus | None:
     code, _, message = text.partition("\n")
     if not (code.isascii() and code.isdecimal() and len(code) <= 3 and int(code) <= 255):
         raise ValueError(f"{supervisor.EXIT_CODE_FILE}: not an exit code")
-    whose, _, why = message.partition(": ")
-    return DriverStatus("ended", int(code), why, host_failed=whose == "host")
+    fault, _, why = message.partition(": ")
+    return DriverStatus("ended", int(code), why, host_failed=fault == "host")
 
 
 def _processes(records: Path) -> _Records | None:

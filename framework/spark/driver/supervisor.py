@@ -81,9 +81,9 @@ def main(records: str) -> None:
         held = [_hold(*address) for address in task["ports"]]
         pid = _spawn(task)
     except OSError as error:
-        whose = "job" if error.errno in _FAULTS_OF_THE_JOB else "host"
+        fault = "job" if error.errno in _FAULTS_OF_THE_JOB else "host"
         _close_groups(task["groups"])
-        _write_at_last(EXIT_CODE_FILE, f"{_NOT_STARTED}\n{whose}: {error.strerror or error}")
+        _write_at_last(EXIT_CODE_FILE, f"{_NOT_STARTED}\n{fault}: {error.strerror or error}")
         return
     _write_at_last(PROCESS_FILE, _processes(identity(pid), task["groups"]))
     _close_streams()
@@ -143,32 +143,32 @@ def _spawn(task: Mapping[str, Any]) -> int:
 
 def _become(task: Mapping[str, Any], told: int) -> None:
     """Turn into the command, in its session, groups, user and folder; tell why not, and end."""
-    what = "start a process"
+    step = "start a process"
     try:
         os.setsid()
         for group in task["groups"]:
             with contextlib.suppress(OSError):  # a kernel may refuse it all the same; then it is not in one
                 Path(group, "cgroup.procs").write_text("0")
-        what = "switch to the job's user"
+        step = "switch to the job's user"
         _take_part(task["user"])
         os.umask(0o022)  # the daemon's umask closes its own files
-        what = f"enter {task['folder']}"
+        step = f"enter {task['folder']}"
         os.chdir(task["folder"])
         create = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW
         for number, (name, flags) in enumerate(
             ((os.devnull, os.O_RDONLY), ("stdout", create), ("stderr", create))
         ):
-            what = f"open {name}"
+            step = f"open {name}"
             os.dup2(os.open(name, flags, 0o644), number)
-        what = f"start {task['argv'][0]}"
+        step = f"start {task['argv'][0]}"
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and a command would inherit that
             signal.signal(ignored, signal.SIG_DFL)
         os.execvpe(task["argv"][0], task["argv"], task["environment"])  # noqa: S606 - without a shell
     except OSError as error:
-        os.write(told, f"{error.errno} cannot {what}: {error.strerror}".encode())
+        os.write(told, f"{error.errno} cannot {step}: {error.strerror}".encode())
     except Exception as error:  # such as a text that no system call takes
-        os.write(told, f"{errno.ENOEXEC} cannot {what}: {error}".encode())
+        os.write(told, f"{errno.ENOEXEC} cannot {step}: {error}".encode())
     finally:
         os._exit(_NOT_STARTED)
 
