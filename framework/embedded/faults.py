@@ -112,7 +112,7 @@ class Faults:
             "reset": self._reset,
         }
         if name not in actions:
-            raise CallError(f"Unknown fault {name}; the faults are: {', '.join(sorted(actions))}")
+            raise CallError(f"Unknown fault {name!r}; the faults are: {', '.join(sorted(actions))}")
         actions[name]()
 
     def _restart_soon(self, away: float, agents_after: float) -> None:
@@ -141,7 +141,7 @@ class Faults:
         name, master = self._agent(body).spec.name, self._cluster.master
         phase, period = _number(body, "phase", 0.0), _number(body, "period")
         if master is None:
-            raise CallError("No master that could offer it")
+            raise CallError("There is no master that could offer it")
         for agent in master.state.agents.values():
             if agent.spec.name == name:
                 master.offers.offer_at(agent, phase, period)

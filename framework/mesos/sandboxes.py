@@ -110,7 +110,7 @@ class RemoteSandbox:
         cure = ""
         if error.status == 401:
             cure = "; it requires mesos.principal and mesos.secret_file" + (
-                "of a principal that it knows" if self.credentials.principal else ""
+                " of a principal that it knows" if self.credentials.principal else ""
             )
         return OSError(f"agent {self.agent_url} answers {error.status}{cure}")
 

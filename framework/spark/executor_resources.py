@@ -42,7 +42,7 @@ def executor_resources(
         has = amounts.get(kind, 0.0)
         if not has:
             raise PropertyError(
-                f"{name}={asked}: requires spark.executor.resource.{kind}.amount, which its tasks share"
+                f"{name}={asked:g}: requires spark.executor.resource.{kind}.amount, which its tasks share"
             )
         if asked > has:
             raise PropertyError(

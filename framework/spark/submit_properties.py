@@ -27,7 +27,7 @@ OURS: Mapping[str, str] = {
     "spark.stoker.owner": "the job's owner",
     "spark.stoker.priority": "its priority: a higher one goes earlier",
     "spark.stoker.deadline": "its deadline: in 2h, or 2026-11-22T18:00Z",
-    "spark.stoker.restartable": "false: it is never preempted",
+    "spark.stoker.restartable": "false: it is never stopped for another job",
     "spark.stoker.spark": "the version of Spark that runs it, such as 3.5",
     "spark.stoker.minExecutors": "the least number of executors that it runs on",
     "spark.stoker.maxRuntime": "its time limit: seconds, or a time such as 30m",

@@ -85,7 +85,7 @@ class TaskState:
     update_uuid: str | None = None
     statuses: list[Json] = field(default_factory=list)
     released: bool = False
-    """Whether its resources were returned to the agent's."""
+    """Whether its resources were returned to the agent."""
     unreachable_time: float | None = None
 
 
@@ -200,7 +200,7 @@ class MasterState:
     removed_ids: set[str] = field(default_factory=set)
     agents: dict[str, AgentRecord] = field(default_factory=dict)
     unreachable: dict[str, float] = field(default_factory=dict)
-    """Times (epoch) by agent id."""
+    """Times (epoch) since which agents are unreachable, by id."""
     gone: set[str] = field(default_factory=set)
     offers: dict[str, OutstandingOffer] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)

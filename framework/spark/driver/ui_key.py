@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-#: For reading the certificates that this system trusts would take longer than the request.
+#: Context without certificates: reading those that this system trusts would take longer than a request.
 UI_HAS_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 #: The folder for the class, below the driver's own.
 _CLASS_PATH = "stoker-ui"
