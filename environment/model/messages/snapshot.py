@@ -12,7 +12,7 @@ from environment.resources import NOTHING, Resources
 from environment.spot_forecast import PriceObservations
 from environment.types import Vm
 
-#: The most that may be held of each resource, by Mesos' names; a resource without an entry is free.
+#: The most that may be held of each resource, by Mesos' names; a resource without an entry has no limit.
 Quota = Mapping[str, float]
 
 

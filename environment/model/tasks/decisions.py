@@ -27,7 +27,7 @@ from environment.model.vms.usage_ledger import Ledger
 from environment.resources import NOTHING
 
 #: Reason of a job that waits with all its VMs up, and the reason when that offer does not come.
-_OFFERS = "its VMs are up; it waits for the master to offer the resources reserved for it there"
+_OFFERS = "its VMs are up, and it waits for the master to offer the resources reserved for it there"
 _NO_OFFERS = f"the resources reserved for it on its VMs were not offered for {options.RESERVED_PATIENCE:g} s"
 
 

@@ -113,7 +113,7 @@ def test_a_job_says_what_it_still_waits_for() -> None:
     assert world.job().reason == "waits for general-2 to boot (due at 160 s)"
     lease = world.lease("general-2")
     world.measure(replace(lease.vm, id="agent-2", lease=lease.id, terms=None))
-    offers = "its VMs are up; it waits for the master to offer the resources reserved for it there"
+    offers = "its VMs are up, and it waits for the master to offer the resources reserved for it there"
     assert world.job().reason == offers
     assert not world.model.requests()
     world.wait(options.RESERVED_PATIENCE + 1.0)
