@@ -159,7 +159,7 @@ class Came(TypedDict):
     end: Literal["before", "within", "after"] | None
     """Of the end; null unless the job has finished."""
     cost: Literal["before", "within", "after"] | None
-    """Of what it cost; null unless the job has finished."""
+    """Of the cost; null unless the job has finished."""
 
 
 class Candidate(TypedDict):
@@ -270,7 +270,7 @@ class Decision(TypedDict):
     reason: str
     """The decision in words."""
     faults: list[str]
-    """Why other policies' decisions were not taken."""
+    """Reasons why other policies' decisions were not accepted."""
     choices: list[Choice]
     """One for each executor, or one for the whole job."""
 
@@ -499,7 +499,7 @@ class Explanation(TypedDict):
     queue: str
     """Which queue it belongs to."""
     priority: int
-    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    """Its priority, where the order is by priority: a higher one goes earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     place: int | None
@@ -628,19 +628,19 @@ class Job(TypedDict):
     queue: str
     """Which queue it belongs to."""
     priority: int
-    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    """Its priority, where the order is by priority: a higher one goes earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     restartable: bool
-    """Whether it may be stopped for a job that goes before it, and begin anew."""
+    """Whether it may be stopped for another job, and begin anew."""
     after: list[After]
     """Jobs that it comes after: it begins when all of them have ended."""
     start_at: float | None
-    """Before which time it does not begin, seconds since the epoch; null: at any."""
+    """The time before which it does not begin, seconds since the epoch; null: at any."""
     released_at: float | None
     """When it began to wait for its turn, where jobs, its time or its array held it; null until then."""
     group: str
-    """With which others it is looked at as one; empty for none."""
+    """Name of the jobs that are treated as one; empty for none."""
     array: str
     """The id of its array; empty for a job of none."""
     index: int | None
@@ -670,13 +670,13 @@ class Job(TypedDict):
     executors: int
     """How many executors it asks for; with dynamic allocation, how many it may have at most."""
     min_executors: int
-    """On no fewer it runs: as many as `executors` where it runs on all of them only."""
+    """The least number that it runs on: as many as `executors` where it runs on all of them only."""
     wanted_executors: int | None
     """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
     cpus: float
     """Cores that each executor asks for."""
     min_cpus: float
-    """On no fewer each runs: as many as `cpus` where it runs on all of them only."""
+    """The least number of cores that each runs with: as many as `cpus` where it runs on all of them only."""
     memory_mib: int
     """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
@@ -702,9 +702,9 @@ class Job(TypedDict):
     retries: int
     """How often its driver is started again after it has failed."""
     retried: int
-    """How often it was, of what counts."""
+    """How often it was started again, for failures that count."""
     free_retries: int
-    """How often it was because the infrastructure failed it, which does not count."""
+    """How often it was started again for failures of the infrastructure, which do not count."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
 
@@ -715,7 +715,7 @@ class JobAhead(TypedDict):
     id: str
     """The job's id."""
     name: str
-    """What it is called."""
+    """Its name."""
     start: Interval
     """When it starts, seconds from `at` on."""
     end: Interval
@@ -740,19 +740,19 @@ class JobDetail(TypedDict):
     queue: str
     """Which queue it belongs to."""
     priority: int
-    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    """Its priority, where the order is by priority: a higher one goes earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     restartable: bool
-    """Whether it may be stopped for a job that goes before it, and begin anew."""
+    """Whether it may be stopped for another job, and begin anew."""
     after: list[After]
     """Jobs that it comes after: it begins when all of them have ended."""
     start_at: float | None
-    """Before which time it does not begin, seconds since the epoch; null: at any."""
+    """The time before which it does not begin, seconds since the epoch; null: at any."""
     released_at: float | None
     """When it began to wait for its turn, where jobs, its time or its array held it; null until then."""
     group: str
-    """With which others it is looked at as one; empty for none."""
+    """Name of the jobs that are treated as one; empty for none."""
     array: str
     """The id of its array; empty for a job of none."""
     index: int | None
@@ -782,13 +782,13 @@ class JobDetail(TypedDict):
     executors: int
     """How many executors it asks for; with dynamic allocation, how many it may have at most."""
     min_executors: int
-    """On no fewer it runs: as many as `executors` where it runs on all of them only."""
+    """The least number that it runs on: as many as `executors` where it runs on all of them only."""
     wanted_executors: int | None
     """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
     cpus: float
     """Cores that each executor asks for."""
     min_cpus: float
-    """On no fewer each runs: as many as `cpus` where it runs on all of them only."""
+    """The least number of cores that each runs with: as many as `cpus` where it runs on all of them only."""
     memory_mib: int
     """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
@@ -814,9 +814,9 @@ class JobDetail(TypedDict):
     retries: int
     """How often its driver is started again after it has failed."""
     retried: int
-    """How often it was, of what counts."""
+    """How often it was started again, for failures that count."""
     free_retries: int
-    """How often it was because the infrastructure failed it, which does not count."""
+    """How often it was started again for failures of the infrastructure, which do not count."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
     spec: JobSpec | None
@@ -1111,7 +1111,7 @@ class Outcome(TypedDict):
     """A policy's decision."""
 
     policy: str
-    """Who decided."""
+    """The deciding policy."""
     vms: dict[str, int] | None
     """Executors, by the name of the VM; null when it waits."""
     reason: str
@@ -1207,7 +1207,7 @@ class PolicyInfo(TypedDict):
     """A policy that there is."""
 
     name: str
-    """By which it is chosen."""
+    """Its name, by which it is chosen."""
     summary: str
     """A description in a sentence."""
     options: list[Option]
@@ -1225,7 +1225,7 @@ class Pool(TypedDict):
     """VMs of one kind that are opened when they are needed."""
 
     name: str
-    """What it is called."""
+    """Its name."""
     type: str
     """The type of its VMs."""
     cpus: float
@@ -1243,7 +1243,7 @@ class Pool(TypedDict):
     max: int
     """How many could be open."""
     open: int
-    """How many are: those among the VMs that have its name as their pool."""
+    """Number of open ones: those among the VMs that have its name as their pool."""
     note: str
     """Why no other is opened now."""
 
@@ -1271,7 +1271,7 @@ class Queue(TypedDict):
     leaf: bool
     """Whether it has jobs itself: others have queues below them."""
     known: bool
-    """False where it is not there any more, but has jobs that are not over; it takes no others."""
+    """False where it no longer exists, but has jobs that are not over; it accepts no others."""
     changed: bool
     """Whether it was changed while the daemon ran, and differs from the config."""
     settings: QueueSettings
@@ -1301,9 +1301,7 @@ class Queue(TypedDict):
     dollars_today: float
     """Cost of its jobs today (UTC), dollars."""
     waits: str
-    """Its job that has waited longest; empty where none waits, and for callers who see only their own
-    jobs.
-    """
+    """Its longest waiting job; empty where none waits, and for callers who see only their own jobs."""
     waits_since: float | None
     """Since when."""
 
@@ -1547,7 +1545,7 @@ class Told(TypedDict):
     cost: Interval
     """Its share of the VMs' cost, dollars."""
     came: Came
-    """Where what came is beside it."""
+    """Places of the true values: before, within or after the estimated interval."""
 
 
 class Took(TypedDict):
@@ -1594,7 +1592,7 @@ class Totals(TypedDict):
     The fallback took these, under its name: its rows have the share as well. Since it is in charge.
     """
     shadow_fallback_share: float | None
-    """The same of those that the policy which looks on was asked for; null where it is another now."""
+    """The same of decisions requested from the shadow policy; null where it is another now."""
 
 
 class Tried(TypedDict):
@@ -1603,11 +1601,11 @@ class Tried(TypedDict):
     id: str
     """Of the event that was sent."""
     came: Literal["delivered", "refused", "timeout", "unreachable", "given up"]
-    """What came of it."""
+    """The result."""
     why: str
-    """Why it was not taken; empty when it was."""
+    """Reason why it was not accepted; empty when it was."""
     seconds: float
-    """How long it took."""
+    """Seconds until the answer."""
 
 
 class Upload(TypedDict):
@@ -1655,7 +1653,7 @@ class Vm(TypedDict):
     name: str
     """Its name everywhere else."""
     type: str
-    """Its type, by which it has a price."""
+    """Its type, which determines its price."""
     address: str
     """Where its executors are reached."""
     cpus: float
@@ -1733,9 +1731,9 @@ class Webhook(TypedDict):
     users: list[str]
     """Users whose jobs' events it gets; empty: all."""
     state: Literal["idle", "delivers", "fails"]
-    """Whether the last request was taken; idle before the first."""
+    """Whether the last request was accepted; idle before the first."""
     delivered_at: float | None
-    """When a request was taken last."""
+    """Time of the last accepted request."""
     fails_since: float | None
     """Since when none is; null when the last one was."""
     failure: str

@@ -114,7 +114,7 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("--memory", metavar="SIZE", help="memory of one executor, overhead included: 896m, 2g")
     for name in ("name", "type", "owner", "queue", "spark"):
         add(f"--{name}", metavar=name.upper())
-    add("--priority", type=int, metavar="N", help="how it stands beside others: the higher, the earlier")
+    add("--priority", type=int, metavar="N", help="priority: a higher one goes earlier")
     add("--deadline", metavar="TIME", help="by when it should be over: in 2h, or 2026-11-22T18:00Z")
     add("--class", dest="main_class", metavar="CLASS", help="a jar's main class")
     for name in ("py-files", "files", "jars", "archives", "packages", "repositories"):

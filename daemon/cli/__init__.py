@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.Abort:
         return _INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone; what is still buffered must not be tried again at exit.
+        # The reader has gone; buffered output must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code if isinstance(code, int) else 0

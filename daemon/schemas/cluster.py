@@ -20,7 +20,7 @@ class VmBody(Body):
     name: Said
     """Its name everywhere else."""
     type: Said
-    """Its type, by which it has a price."""
+    """Its type, which determines its price."""
     address: Said
     """Where its executors are reached."""
     cpus: float
@@ -55,7 +55,7 @@ class PoolBody(Body):
     """VMs of one kind that are opened when they are needed."""
 
     name: Said
-    """What it is called."""
+    """Its name."""
     type: Said
     """The type of its VMs."""
     cpus: float
@@ -73,7 +73,7 @@ class PoolBody(Body):
     max: int
     """How many could be open."""
     open: int
-    """How many are: those among the VMs that have its name as their pool."""
+    """Number of open ones: those among the VMs that have its name as their pool."""
     note: Said
     """Why no other is opened now."""
 

@@ -82,7 +82,7 @@ class DecisionBody(Body):
     reason: Said
     """The decision in words."""
     faults: list[Said]
-    """Why other policies' decisions were not taken."""
+    """Reasons why other policies' decisions were not accepted."""
     choices: list[ChoiceBody]
     """One for each executor, or one for the whole job."""
 
@@ -99,7 +99,7 @@ class ExplanationBody(Body):
     queue: Said
     """Which queue it belongs to."""
     priority: int
-    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    """Its priority, where the order is by priority: a higher one goes earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     place: int | None

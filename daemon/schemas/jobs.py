@@ -24,7 +24,7 @@ class DecommissionBody(DocumentedModel):
     executors: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1, max_length=10_000)]
     """Their numbers."""
     reason: Annotated[NameOrNone, Field(max_length=200)] = ""
-    """Why, for whoever looks at them."""
+    """The reason, shown with the jobs."""
 
 
 class AfterBody(Body):
@@ -75,14 +75,14 @@ class CameBody(Body):
     end: Where | None
     """Of the end; null unless the job has finished."""
     cost: Where | None
-    """Of what it cost; null unless the job has finished."""
+    """Of the cost; null unless the job has finished."""
 
 
 class ToldBody(EstimateBody):
     """An estimate for a job while it waited, and its outcome."""
 
     came: CameBody
-    """Where what came is beside it."""
+    """Places of the true values: before, within or after the estimated interval."""
 
 
 class ExpectedBody(Body):
@@ -108,19 +108,19 @@ class JobBody(Body):
     queue: Said
     """Which queue it belongs to."""
     priority: int
-    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    """Its priority, where the order is by priority: a higher one goes earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     restartable: bool
-    """Whether it may be stopped for a job that goes before it, and begin anew."""
+    """Whether it may be stopped for another job, and begin anew."""
     after: list[AfterBody]
     """Jobs that it comes after: it begins when all of them have ended."""
     start_at: float | None
-    """Before which time it does not begin, seconds since the epoch; null: at any."""
+    """The time before which it does not begin, seconds since the epoch; null: at any."""
     released_at: float | None
     """When it began to wait for its turn, where jobs, its time or its array held it; null until then."""
     group: Said
-    """With which others it is looked at as one; empty for none."""
+    """Name of the jobs that are treated as one; empty for none."""
     array: Said
     """The id of its array; empty for a job of none."""
     index: int | None
@@ -150,13 +150,13 @@ class JobBody(Body):
     executors: int
     """How many executors it asks for; with dynamic allocation, how many it may have at most."""
     min_executors: int
-    """On no fewer it runs: as many as `executors` where it runs on all of them only."""
+    """The least number that it runs on: as many as `executors` where it runs on all of them only."""
     wanted_executors: int | None
     """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
     cpus: float
     """Cores that each executor asks for."""
     min_cpus: float
-    """On no fewer each runs: as many as `cpus` where it runs on all of them only."""
+    """The least number of cores that each runs with: as many as `cpus` where it runs on all of them only."""
     memory_mib: int
     """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
@@ -182,9 +182,9 @@ class JobBody(Body):
     retries: int
     """How often its driver is started again after it has failed."""
     retried: int
-    """How often it was, of what counts."""
+    """How often it was started again, for failures that count."""
     free_retries: int
-    """How often it was because the infrastructure failed it, which does not count."""
+    """How often it was started again for failures of the infrastructure, which do not count."""
     estimate: EstimateBody | None = None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
 

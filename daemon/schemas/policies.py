@@ -34,7 +34,7 @@ class PolicyInfoBody(Body):
     """A policy that there is."""
 
     name: str
-    """By which it is chosen."""
+    """Its name, by which it is chosen."""
     summary: str
     """A description in a sentence."""
     options: list[OptionBody]
@@ -129,7 +129,7 @@ class OutcomeBody(Body):
     """A policy's decision."""
 
     policy: Said
-    """Who decided."""
+    """The deciding policy."""
     vms: dict[str, int] | None
     """Executors, by the name of the VM; null when it waits."""
     reason: Said
@@ -184,7 +184,7 @@ class TotalsBody(Body):
     The fallback took these, under its name: its rows have the share as well. Since it is in charge.
     """
     shadow_fallback_share: float | None
-    """The same of those that the policy which looks on was asked for; null where it is another now."""
+    """The same of decisions requested from the shadow policy; null where it is another now."""
 
 
 class ComparisonBody(Body):

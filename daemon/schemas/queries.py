@@ -61,7 +61,7 @@ class LogQuery(Query):
     executor: Annotated[int, Field(ge=0, lt=2**31)] | None = None
     """The executor's number; without it, the driver's log."""
     stream: Literal["stdout", "stderr"] = "stdout"
-    """What it printed, or what it complained of."""
+    """Its output, or its error output."""
     offset: Annotated[int, Field(ge=0, le=LONGEST_LOG)] = 0
     """Bytes of the log that come before the part."""
     limit: Annotated[int, Field(ge=4, le=1 << 20)] = 1 << 16

@@ -21,7 +21,7 @@ class QueueBody(Body):
     leaf: bool
     """Whether it has jobs itself: others have queues below them."""
     known: bool
-    """False where it is not there any more, but has jobs that are not over; it takes no others."""
+    """False where it no longer exists, but has jobs that are not over; it accepts no others."""
     changed: bool
     """Whether it was changed while the daemon ran, and differs from the config."""
     settings: QueueSettings
@@ -51,8 +51,7 @@ class QueueBody(Body):
     dollars_today: float
     """Cost of its jobs today (UTC), dollars."""
     waits: Said
-    """Its job that has waited longest; empty where none waits, and for callers who see only their own
-    jobs."""
+    """Its longest waiting job; empty where none waits, and for callers who see only their own jobs."""
     waits_since: float | None
     """Since when."""
 

@@ -37,7 +37,7 @@ class SubmissionRequest(_Message):
     model_config = ConfigDict(extra="allow", strict=True)
 
     action: Literal["CreateSubmissionRequest"]
-    """What is asked for."""
+    """The requested action."""
     client_spark_version: Name
     """The version of the client's Spark: the job is run by the one that is served of this line."""
     app_resource: Annotated[Text, Field(min_length=1)]
@@ -58,14 +58,14 @@ class _Answer(_Message):
     success: bool
     """Whether it was done."""
     message: str | None = None
-    """What there is to say of it."""
+    """The message."""
 
 
 class CreatedBody(_Answer):
     """A submission was accepted: it is on disk."""
 
     action: Literal["CreateSubmissionResponse"] = "CreateSubmissionResponse"
-    """What this answers."""
+    """The answered action."""
     submission_id: str
     """Its secret id: a client with the id may read its status, and end it."""
     unknown_fields: list[str] | None = None
@@ -76,7 +76,7 @@ class StatusBody(_Answer):
     """How a submission is doing."""
 
     action: Literal["SubmissionStatusResponse"] = "SubmissionStatusResponse"
-    """What this answers."""
+    """The answered action."""
     submission_id: str
     """Which one."""
     driver_state: DriverState
@@ -91,7 +91,7 @@ class KilledBody(_Answer):
     """A submission was ended, or had ended before."""
 
     action: Literal["KillSubmissionResponse"] = "KillSubmissionResponse"
-    """What this answers."""
+    """The answered action."""
     submission_id: str
     """Which one."""
 
@@ -100,27 +100,27 @@ class AllKilledBody(_Answer):
     """All submissions were ended."""
 
     action: Literal["KillAllSubmissionResponse"] = "KillAllSubmissionResponse"
-    """What this answers."""
+    """The answered action."""
 
 
 class ClearedBody(_Answer):
     """Why nothing was cleared."""
 
     action: Literal["ClearResponse"] = "ClearResponse"
-    """What this answers."""
+    """The answered action."""
 
 
 class ErrorBody(_Answer):
     """Error of a request."""
 
     action: Literal["ErrorResponse"] = "ErrorResponse"
-    """What this is."""
+    """The kind of this answer."""
     success: Literal[False] = False
     """Nothing was done."""
     message: str
-    """What is wrong, and what would be right."""
+    """The error, and the correct form."""
     highest_protocol_version: str | None = None
-    """The version of the protocol that is spoken, where another one was asked for."""
+    """The supported version of the protocol, where another one was requested."""
 
 
 class Written(Response):

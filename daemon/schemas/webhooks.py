@@ -12,7 +12,7 @@ class TellingBody(base.Body):
     """Body that a webhook receives."""
 
     id: str
-    """By which it is known again when it comes twice."""
+    """Its id, which is the same when it is sent twice."""
     number: int | None
     """Later events have higher numbers; null of a test."""
     at: float
@@ -42,9 +42,9 @@ class WebhookBody(base.Body):
     users: list[str]
     """Users whose jobs' events it gets; empty: all."""
     state: Literal["idle", "delivers", "fails"]
-    """Whether the last request was taken; idle before the first."""
+    """Whether the last request was accepted; idle before the first."""
     delivered_at: float | None
-    """When a request was taken last."""
+    """Time of the last accepted request."""
     fails_since: float | None
     """Since when none is; null when the last one was."""
     failure: base.Said
@@ -70,8 +70,8 @@ class TriedBody(base.Body):
     id: str
     """Of the event that was sent."""
     came: DeliveryOutcome
-    """What came of it."""
+    """The result."""
     why: base.Said
-    """Why it was not taken; empty when it was."""
+    """Reason why it was not accepted; empty when it was."""
     seconds: float
-    """How long it took."""
+    """Seconds until the answer."""

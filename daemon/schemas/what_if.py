@@ -31,11 +31,11 @@ class CaseSpec(DocumentedModel):
     add: _Vms = Field(default={})
     """How many VMs more there are, by a type that the cluster has."""
     remove: _Vms = Field(default={})
-    """How many of the VMs that are idle now are not there, by type."""
+    """Number of idle VMs that are removed, by type."""
     cluster: Cluster | None = None
     """Another cluster, as in a cluster file; it starts empty, and the waiting jobs are simulated alone."""
     order: Order | None = None
-    """In which order jobs are placed, as in `sharing.order`."""
+    """Order of the jobs, as in `sharing.order`."""
     keep: Annotated[str, Field(max_length=40), AfterValidator(_keeps)] | None = None
     """For how long idle VMs of pools are kept: none, break_even, forecast, planned, timeout:SECONDS."""
 
@@ -62,7 +62,7 @@ class WhatIf(DocumentedModel):
     at most 10,000 VMs that are added or of other clusters in all. Without any, as it is now."""
     since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Play, in the place of the queue, the jobs that came since then (seconds since the epoch), 5,000 at
-    most, with what they took: once, whatever `draws` says. For who may see all jobs."""
+    most, with their true durations: once, for any `draws`. Only for callers that may see all jobs."""
 
 
 class JobAheadBody(Body):
@@ -71,7 +71,7 @@ class JobAheadBody(Body):
     id: str
     """The job's id."""
     name: Said
-    """What it is called."""
+    """Its name."""
     start: IntervalBody
     """When it starts, seconds from `at` on."""
     end: IntervalBody

@@ -24,9 +24,9 @@ CsvOutput = Annotated[
     typer.Option("-o", "--output", help="For people, the API's own JSON, or for spreadsheets."),
 ]
 
-#: For what is paid, in the order in which it is told.
+#: Purposes of payments, in the order of the table.
 KINDS = ("used", "idle", "booting", "draining", "rounding")
-#: What the empty key stands for.
+#: Meaning of an empty key.
 _NOBODY = {
     "job": "(no job)",
     "owner": "(nobody)",
@@ -103,10 +103,10 @@ def table(answer: Json) -> Iterator[Any]:
         yield ""
         more = "more" if total["difference"] >= 0 else "less"
         apart = money(abs(total["difference"]))
-        yield f"Providers have charged {apart} {more} than this for VMs of which they tell it."
+        yield f"Providers have charged {apart} {more} than this for VMs whose cost they report."
     if total["lost"]:
         yield ""
-        yield f"{money(total['lost'])} of what was used is lost: work of jobs that gave way to others."
+        yield f"{money(total['lost'])} of the used cost is lost: work of preempted jobs."
     if (budget := answer["budget"]) is not None:
         yield ""
         over = budget["spent"] > budget["per_day"]
@@ -120,12 +120,12 @@ def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]
     from daemon.cli.shared import render
 
     rows = [(key, money(line["used"])) for key, line in told]
-    rows.append(("(idle and the rest, whoever decided)", money(total["total"] - total["used"])))
+    rows.append(("(idle and the rest, under any policy)", money(total["total"] - total["used"])))
     yield render.table(["policy", "used"], rows, right=("used",))
     yield ""
     yield render.wrapped(
-        "What jobs used while each policy decided. That depends on which jobs came then, so it ranks no "
-        "policy: `stoker what-if --since today --policy ff,greedy` plays the same jobs under each."
+        "Cost that jobs used while each policy decided. It depends on the jobs of that time, so it ranks "
+        "no policy: `stoker what-if --since today --policy ff,greedy` plays the same jobs under each."
     )
 
 

@@ -63,9 +63,9 @@ def cluster(answer: Mapping[str, Any], wide: bool) -> Iterator[RenderableType]:
     if answer["order"]:
         queues = render.count(answer["queues"], "queue") if answer["queues"] else "any queue"
         order = ", ".join(answer["order"])
-        yield f"Shared by {queues}, in order of {order}: `stoker queue list` says who has what."
+        yield f"Shared by {queues}, in order of {order}: `stoker queue list` shows their shares."
     if answer["provider"]:
-        yield f"Who opens VMs does not do all that it is asked: {answer['provider']}"
+        yield f"The provider does not complete all requests: {answer['provider']}"
 
 
 def _state(vm: Json) -> str:

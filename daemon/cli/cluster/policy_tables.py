@@ -41,7 +41,10 @@ def policy(status: Json) -> RenderableType:
     ]
     for of, held in status["estimates"].items():
         if known := sum(held.values()):
-            share = f"{held['within']} of {known} ({held['within'] / known:.0%}) within the 90 % first told"
+            share = (
+                f"{held['within']} of {known} ({held['within'] / known:.0%}) within the 90 % interval "
+                "first predicted"
+            )
             rows.append((f"{of}s", f"{share}, {held['before']} below, {held['after']} above"))
     if status["last_fault"]:
         rows.append(("last fault", status["last_fault"]))
@@ -69,7 +72,7 @@ def _shadow(shadow: Json) -> str:
 def comparison(found: Json) -> Iterator[RenderableType]:
     """Where shadow policies would have decided otherwise: the sums, then single decisions."""
     if not found["totals"]:
-        yield "Nothing to compare yet. `stoker policy shadow NAME` lets a policy look on."
+        yield "Nothing to compare yet. `stoker policy shadow NAME` runs a policy as the shadow."
         return
     rows = [
         (

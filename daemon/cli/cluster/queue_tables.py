@@ -30,9 +30,9 @@ def queues(answer: Json, wide: bool) -> Iterator[RenderableType]:
         yield ""
     yield f"Order: {', '.join(answer['order']) or 'first come, first served'}."
     if any(queue["changed"] for queue in found):
-        yield "* set while the daemon ran; the config says something else."
+        yield "* set while the daemon ran; the config differs."
     if not all(queue["known"] for queue in found):
-        yield "Queues in brackets are not there any more; their jobs go on, and they take no others."
+        yield "Queues in brackets no longer exist; their jobs go on, and they accept no others."
 
 
 def _row(queue: Json) -> tuple[str, ...]:
@@ -78,9 +78,9 @@ def queue(found: Json) -> RenderableType:
         ("cost today", render.money(found["dollars_today"])),
     ]
     if found["changed"]:
-        rows.append(("set", "while the daemon ran; the config says something else"))
+        rows.append(("set", "while the daemon ran; the config differs"))
     if not found["known"]:
-        rows.append(("gone", "it takes no jobs any more; those that it has go on"))
+        rows.append(("gone", "it accepts no jobs any more; those that it has go on"))
     return render.pairs(rows)
 
 

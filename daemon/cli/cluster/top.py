@@ -19,7 +19,7 @@ Json = Mapping[str, Any]
 #: Jobs of one state that are asked for; of more, the sums say so. The head of the queue may be anywhere among
 #: those that wait: it is looked for on so many pages.
 _PAGE, _PAGES = 500, 20
-#: What is paid for of a VM.
+#: States of a VM that is paid for.
 _PAID = ("up", "unreachable", "booting", "draining", "closing")
 #: So many jobs in a row that wait for the same are one line.
 _ALIKE = 3
@@ -30,7 +30,8 @@ _RUNNING = ("placing", "starting", "running", "relaunching")
 def top(
     client: "Stoker",
     interval: Annotated[
-        float, typer.Option("--interval", min=0.5, max=3600, metavar="SECONDS", help="From look to look.")
+        float,
+        typer.Option("--interval", min=0.5, max=3600, metavar="SECONDS", help="Time between two updates."),
     ] = 2.0,
     rows: Annotated[
         int, typer.Option("--rows", min=1, max=1000, help="How many jobs of each kind, at most.")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from stoker import Stoker
 
-webhook = typer.Typer(help="See how webhooks are told what happens, and test them.", rich_markup_mode=None)
+webhook = typer.Typer(help="Show the delivery of webhooks, and test them.", rich_markup_mode=None)
 
 
 @webhook.callback(invoke_without_command=True)
@@ -48,8 +48,8 @@ def try_webhook(
     """
     answer = client.try_webhook(name)
     if answer["came"] == "delivered":
-        return Fetched(answer, f"{name} took {answer['id']} after {answer['seconds']:.1f} s.")
-    return Fetched(answer, f"{name} did not take {answer['id']}: {answer['why']}", exit_code=1)
+        return Fetched(answer, f"{name} accepted {answer['id']} after {answer['seconds']:.1f} s.")
+    return Fetched(answer, f"{name} did not accept {answer['id']}: {answer['why']}", exit_code=1)
 
 
 def _tables(found: list[Any], wide: bool) -> "Iterator[RenderableType]":

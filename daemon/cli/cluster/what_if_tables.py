@@ -30,20 +30,20 @@ def ahead(answer: Mapping[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
         )
     if not waiting and not answer["recorded"]:
         yield render.wrapped(
-            "Nobody waits, so all policies do alike; --since plays the jobs of a time that is over."
+            "No job waits, so all policies do the same; --since plays the jobs of a past time."
         )
     fixed = [each["fixed"] for each in found if each["draws"]]
     if answer["note"]:
         yield from (render.wrapped(answer["note"]), "")
     how = "Means of the draws, and below them from where to where 9 of 10 are:"
     if answer["recorded"]:
-        how = "Each took what it took:"
+        how = "Each has its true duration:"
     yield render.wrapped(f"{who}. {how}")
     if any(fixed) and (waiting or answer["recorded"]):
         where = "No VM comes or goes here, so" if all(fixed) else "Where no VM comes or goes,"
         yield render.wrapped(
-            f"{where} no policy changes the bill. What policies do change is the cost of jobs: the price of "
-            "VMs while jobs hold them (eq. 4)."
+            f"{where} no policy changes the bill. Policies change the cost of jobs: the price of VMs while "
+            "jobs hold them (eq. 4)."
         )
     began = answer["at"] if answer["recorded"] else None
     names = {"all over in": "all over at"} if began else {}
@@ -69,7 +69,7 @@ def ahead(answer: Mapping[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     for each in found if jobs and waiting else ():
         yield f"\n{each['case']}, {_label(each)}"
         yield from _jobs(each)
-    yield "\nNothing was touched. What is taken to be so:"
+    yield "\nNothing was changed. Assumptions:"
     for said in answer["assumes"]:
         yield render.wrapped(said, mark="- ")
 

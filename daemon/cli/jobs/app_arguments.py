@@ -33,7 +33,7 @@ class SubmitCommand(TyperCommand):
             del rest[0]
         else:
             self._say_whose(ctx, target, rest)
-        # Behind `--` all is positional, whatever it looks like.
+        # Behind `--` all is positional, even options.
         flags, positional = own[:-1], own[-1:]
         if flags[-1:] == ["--"]:
             del flags[-1]

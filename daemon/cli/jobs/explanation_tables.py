@@ -21,7 +21,7 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
     """Every decision about a job: for each executor the VMs that were looked at, and why."""
     why = f": {found['reason']}" if found["reason"] else ""
     yield f"Job {found['id']} is {found['state']}{why}"
-    # Who was stopped for another did not fail; that is told below.
+    # A job that was stopped for another did not fail; that is shown below.
     stopped = tuple(f"was stopped for {gave['to']} of queue" for gave in found.get("gave", ()))
     failures = [attempt for attempt in attempts if not attempt["why"].startswith(stopped)]
     for number, attempt in enumerate(failures, 1):

@@ -161,7 +161,7 @@ def _unknown(client: "Stoker", queue: str | None, type_: str | None) -> Iterator
     for flag, given, known in (("queue", queue, queues), ("type", type_, types)):
         if given is not None and given not in known:
             there = ", ".join(sorted(known)) or "none yet"
-            yield f"--{flag} {given}: nobody knows of it; there are {there}"
+            yield f"--{flag} {given}: unknown; known are {there}"
 
 
 def _filters(asked: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from daemon.cli.shared.options import JobId, JobIds, Many, Output, notice, optio
 if TYPE_CHECKING:
     from stoker import Stoker
 
-#: What was said of when the job begins, and of the array that it was in, is over.
+#: Fields about the job's start and its array, which are over.
 _ONCE = ("after", "start_at", "count", "at_most")
 
 
@@ -105,7 +105,7 @@ def _again(job: Any, flags: dict[str, Any]) -> dict[str, Any]:
     """The submitted spec of a job merged with the flags; CommandError where a resubmission is impossible."""
     spec, job_id = job["spec"], job["id"]
     if spec is None:
-        raise CommandError(f"{job_id}: the daemon has lost what was submitted: submit it anew")
+        raise CommandError(f"{job_id}: the daemon has lost the submission: submit it again")
     if not spec["app"]:
         raise CommandError(f"{job_id}: its driver was its user's own: start that again")
     if MASK in json.dumps(spec):
@@ -146,7 +146,7 @@ def decommission(
     executors: Annotated[
         list[int], typer.Argument(metavar="EXECUTOR...", help="Their numbers, as `stoker job` shows them.")
     ],
-    reason: Annotated[str, option("--reason", "Why, for whoever looks at them.", "TEXT")] = "",
+    reason: Annotated[str, option("--reason", "The reason, shown with the jobs.", "TEXT")] = "",
 ) -> Fetched:
     """Have a job's driver give executors up, once their blocks are elsewhere.
 

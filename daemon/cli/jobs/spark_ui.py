@@ -55,7 +55,7 @@ def ui(
     job = client.job(job_id)
     job_id = job["id"]
     if job["state"] in ENDED:
-        raise CommandError(f"{job_id} is {job['state']}: `stoker history {job_id}` shows what it was")
+        raise CommandError(f"{job_id} is {job['state']}: `stoker history {job_id}` shows its UI")
     if not (ui := job["ui"]):
         raise CommandError(f"{job_id} is {job['state']}: its driver does not run yet")
     try:
@@ -63,7 +63,7 @@ def ui(
     except OSError as error:
         raise CommandError(f"--port {port}: cannot be had: {error.strerror}") from None
     with forwarder:
-        text = f"{job_id}'s Spark UI, for whoever knows this address: {forwarder.url}"
+        text = f"{job_id}'s Spark UI, for every user that knows this address: {forwarder.url}"
         show(Fetched({"url": forwarder.url}, text), output)
         sys.stdout.flush()
         if browser:
@@ -72,7 +72,7 @@ def ui(
             webbrowser.open(forwarder.url)
         while client.job(job_id)["state"] not in ENDED:
             time.sleep(_LOOK)
-    print(f"stoker: {job_id} has ended: `stoker history {job_id}` shows what it was", file=sys.stderr)
+    print(f"stoker: {job_id} has ended: `stoker history {job_id}` shows its UI", file=sys.stderr)
 
 
 class Forwarder:

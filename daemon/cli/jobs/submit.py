@@ -52,9 +52,7 @@ def submit(
         str | None, option("--owner", "Owner of the job; by default the job file's, or you.", "NAME")
     ] = None,
     queue: Annotated[str | None, option("--queue", "Which queue it belongs to.", "NAME")] = None,
-    priority: Annotated[
-        int | None, option("--priority", "How it stands beside others: the higher, the earlier.", "N")
-    ] = None,
+    priority: Annotated[int | None, option("--priority", "Priority: a higher one goes earlier.", "N")] = None,
     after: Annotated[
         Many, option("--after", "Begins when this job or group has finished (ID:any: ended).", "ID|NAME")
     ] = None,
@@ -62,7 +60,7 @@ def submit(
         str | None, option("--start-at", "Begins no earlier: in 2h, or 2026-11-22T18:00Z.", "TIME")
     ] = None,
     group: Annotated[
-        str | None, option("--group", "With which jobs it is waited for and billed as one.", "NAME")
+        str | None, option("--group", "Group that it is waited for and billed with.", "NAME")
     ] = None,
     label: Annotated[
         Many, option("--label", "A word to find it by: team=a; can be repeated.", "NAME=VALUE")
@@ -78,7 +76,7 @@ def submit(
         bool | None,
         typer.Option(
             "--restartable/--no-restartable",
-            help="Whether it may be stopped for a job that goes before it, and begin anew; else it may.",
+            help="Whether it may be stopped for another job, and begin anew; else it may.",
             show_default=False,
         ),
     ] = None,
@@ -107,7 +105,8 @@ def submit(
         float | None, option("--driver-cores", "Cpus of a driver on the cluster.", "CPUS")
     ] = None,
     spark: Annotated[
-        str | None, option("--spark", "Which Spark runs it, such as 3.5; else the default one.", "NAME")
+        str | None,
+        option("--spark", "Spark version that runs it, such as 3.5; else the default one.", "NAME"),
     ] = None,
     spot: Annotated[
         Literal["never", "allowed", "only"] | None,

@@ -20,7 +20,7 @@ def is_here(url: str) -> bool:
     try:
         found = socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return True  # whoever asks it next says what is wrong
+        return True  # the next request reports the error
     return all(_is_own(family, address) for family, _, _, _, address in found)
 
 

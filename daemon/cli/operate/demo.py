@@ -30,7 +30,7 @@ CLUSTER = "clusters/demo.yaml"
 #: Seconds after the last job within which all VMs should be closed.
 _CLOSING_SECONDS = 60.0
 
-#: What is submitted: an app in `profiles/apps`, and how many executors of one cpu and 1 GiB it gets.
+#: The submitted jobs: an app in `profiles/apps`, and its number of executors of one cpu and 1 GiB.
 JOBS = (("wordcount", 3), ("pagerank", 2), ("sort", 3))
 #: The jobs are to run at once, with their drivers, also where fewer processes would be done as soon.
 _MESOS = {"jvms": sum(executors + 1 for _, executors in JOBS)}

@@ -108,7 +108,7 @@ def _bill(paid: Paid) -> Iterator[RenderableType]:
         (line["key"], render.money(line["total"]), *(render.money(line[kind]) for kind in kinds))
         for line in (*sorted(paid.bill["lines"], key=lambda line: str(line["key"])), shown)
     ]
-    title = "What the VMs cost from opened to closed"
+    title = "Cost of the VMs from opened to closed"
     yield render.table(("VM", "billed", *kinds), rows, right=("billed", *kinds), title=title)
     most, per_hour = (
         sum(pool["max"] for pool in paid.pools),
@@ -194,7 +194,7 @@ def _jobs(jobs: Sequence[Json]) -> RenderableType:
     rows.append(("total", "", "", "", "", Text(render.money(_cost(jobs)), style="bold")))
     columns = ("id", "job", "state", "duration", "completion", "cost")
     return render.table(
-        columns, rows, right=("duration", "completion", "cost"), title="What the jobs took and cost"
+        columns, rows, right=("duration", "completion", "cost"), title="Duration and cost of the jobs"
     )
 
 

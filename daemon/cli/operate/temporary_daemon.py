@@ -93,7 +93,7 @@ class TemporaryDaemon:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Whoever is impatient now would leave processes behind.
+        # A second signal now would leave processes behind.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         print("Stopping the daemon and the embedded Mesos ...", file=sys.stderr, flush=True)

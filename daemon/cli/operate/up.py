@@ -45,7 +45,7 @@ def _for_this_machine(settings: list[str]) -> list[str]:
 
 
 def _run(config: "Config", folder: Path, log_level: str) -> int:
-    gc.disable()  # what is imported stays: a tenth of that time went into looking for garbage in it
+    gc.disable()  # imported modules stay: a tenth of that time went into looking for garbage in them
     from agents.registry import PolicyError
     from conf.loader import ConfigError
     from daemon.server import run

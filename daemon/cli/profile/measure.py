@@ -218,7 +218,7 @@ def hold(folder: Path) -> Iterator[None]:
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True)
-    # Whoever is killed lets go of it.
+    # A killed process releases it.
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -47,8 +47,8 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
     cluster = find(plan.cluster)
     vms = load_cluster(cluster)
     check_known(jobs, model, folder)
-    # The profiles are those of the daemon, so that a policy which looks at them is told the same in both.
-    # What is believed is the mean of the fitted model, from which the real runs are as far as they are.
+    # The profiles are those of the daemon, so that a policy which looks at them gets the same in both.
+    # Beliefs are the mean of the fitted model, and real runs differ from it as they do.
     options = SimulationOptions(fitted=FittedDurations(model), belief=EXACT)
     result = simulate(create(who.name, who.options), jobs, vms, options=options)
     for name, why in result.refused.items():

@@ -57,7 +57,7 @@ def audit(
     ] = None,
     savings: Annotated[
         bool,
-        typer.Option("--savings/--no-savings", help="Whether to compute what they could cost."),
+        typer.Option("--savings/--no-savings", help="Whether to compute possible savings."),
     ] = True,
     policy: Annotated[
         str,

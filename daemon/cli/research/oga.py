@@ -145,7 +145,7 @@ class SweepSetting(OgaSetting):
     slots: Annotated[int, typer.Option("--slots", min=1, help="Time slots, T.")] = 2000
 
 
-#: What may be swept, with the type of its values.
+#: Options that may be swept, with the type of their values.
 _SWEPT = {
     "types": int,
     "instances": int,

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from agents.experiments.comparison import Progress, SimulatedRun
     from environment.simulation.options import SimulationOptions
 
-#: What is looked at where nobody asked for a limit, so that nobody waits for it.
+#: Limits of a search by default, so that no user waits for it.
 _SHORT = {"tries": 1000, "nodes": 300_000}
 #: Limits by seed.
 Limits = Mapping[int, "Limit"]

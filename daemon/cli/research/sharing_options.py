@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SHOWN = 30
 _EXPLAINED = """
 share: of the cluster, of what is scarcest to it, while it had jobs
-fair: the same if what all held were divided by weight among who wanted more, within their bounds
+fair: the same if what all held were divided by weight among those that wanted more, within their bounds
 slow: completion over duration, mean and 95 %; wait: the longest
 late: jobs over after their deadlines, of how many that have one"""
 

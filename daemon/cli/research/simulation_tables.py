@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
     from agents.experiments.paired import Statistic
 
-#: What policies may know, in tables that are read on a terminal.
+#: Inputs of policies, in tables that are read on a terminal.
 _LETTERS = {"queue": "q", "types": "t", "durations": "d", "ends": "e", "preferences": "p", "prices": "$"}
 _KNOWS = (
-    "Knows, beside sizes and what is free: q the queue, t types, d durations, e ends, p preferences, $ prices"
-    " (docs/policies.md says more)."
+    "Knows, beside sizes and free resources: q the queue, t types, d durations, e ends, p preferences, $ "
+    "prices (docs/policies.md says more)."
 )
 _BOUND = (
     "Cost / bound: 1.00 is every job's cores for its shortest duration, at the cheapest core's price;"
@@ -31,7 +31,7 @@ MOST_FAILED = 0.5
 _COMPARED = {"cost": "cost", "average_completion": "completion"}
 #: So many types without a profile are named, the others counted. Chosen: a line.
 _NAMED = 8
-#: What is left out first where a terminal is narrow.
+#: Columns that are left out first where a terminal is narrow.
 _SPARE = ("decision µs", "longest wait s", "95 % s", "good", "knows", "lost core h", "openings", "duration s")
 
 

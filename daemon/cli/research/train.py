@@ -127,7 +127,7 @@ def _trainer() -> Callable[..., object]:
     """By name, as policies are found: the daemon's own code is kept from TensorFlow."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     warnings.filterwarnings("ignore", module="tensorflow|tf_agents|keras|gym")
-    warnings.filterwarnings("ignore", category=SyntaxWarning)  # of what TensorFlow compiles
+    warnings.filterwarnings("ignore", category=SyntaxWarning)  # of code that TensorFlow compiles
     logging.getLogger("absl").setLevel(logging.ERROR)
     with contextlib.redirect_stderr(io.StringIO()):  # where its libraries announce themselves
         found: Callable[..., object] = importlib.import_module("agents.drl.training.trainer").train

@@ -47,7 +47,8 @@ def writing(out: Path) -> Iterator[None]:
         raise CommandError(f"--out {out}: {error.strerror or error}") from None
 
 
-#: Packages that not every install brings, by their module: what needs them, and which lock file has them.
+#: Packages that not every install has, by their module: the part that needs them, and the lock file that has
+#: them.
 _LOCKS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "pymesos": ("the daemon", "requirements-serve.lock"),

@@ -17,19 +17,19 @@ from daemon.cli.shared import render
 
 Json = Mapping[str, Any]
 
-#: Of what a job gave to others, or took, so much is shown: the last of it.
+#: Maximum number of a job's losses or gains by preemption that are shown: the last of them.
 _GIVEN = 5
 #: Of jobs that share a reason, so many are named.
 _IDS = 3
 #: So many reasons stand below a table.
 _WHYS = 10
-#: What a job says that waits for those before it alone (daemon/http/routes/jobs/waiting_reasons.py).
+#: Reason of a job that waits only for those before it (daemon/http/routes/jobs/waiting_reasons.py).
 _BEHIND = re.compile(
     r"\d+ jobs? (?:is|are) before it, first come first served; (\S+?)(?:, the first of them,)? "
     r"waits because: (.*)",
     re.DOTALL,
 )
-#: How many jobs are before it, by whatever order.
+#: The number of jobs before it, in any order.
 _PLACE = re.compile(r"\b\d[\d,]* jobs? (?:is|are) before it")
 #: Columns of a table of jobs that are left out where all have this in them.
 _USUAL = {"owner": "", "queue": DEFAULT_QUEUE, "priority": 0}
@@ -235,7 +235,7 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     yield from given(job)
 
 
-#: How it is said where what came is beside an interval.
+#: Words for the place of a true value beside an interval.
 _WHERE = {
     "start": {"before": "earlier", "after": "later"},
     "end": {"before": "earlier", "after": "later"},
@@ -273,7 +273,7 @@ def given(job: Json) -> Iterator[tuple[str, str]]:
 def executor_table(executors: Sequence[Json]) -> RenderableType:
     """The executors of a job and where they are."""
     others = any(executor["resources"] for executor in executors)
-    # That a command exited with 0 is what `finished` says.
+    # `finished` already says that a command exited with 0.
     messages = ["" if each["state"] == "finished" else each["message"] for each in executors]
     rows = [
         (

@@ -53,7 +53,7 @@ def _keys() -> Iterator[Callable[[float], bool]]:
     def pressed(seconds: float) -> bool:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and select.select([file], [], [], left)[0]:
-            if os.read(file, 1) in (b"q", b"Q", b""):  # nothing comes of who has gone
+            if os.read(file, 1) in (b"q", b"Q", b""):  # empty: the terminal is gone
                 return True
         return False
 

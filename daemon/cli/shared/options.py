@@ -17,7 +17,7 @@ from conf.util.printable import visible, visible_json
 if TYPE_CHECKING:
     from stoker import Stoker
 
-#: Where reports go unless told otherwise: what is published (docs/results) is only written by who names it.
+#: Default folder of reports: published ones (docs/results) are only written when named.
 RESULTS = Path("stoker-results")
 DEFAULT_URL = "http://127.0.0.1:8642"
 

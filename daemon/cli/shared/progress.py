@@ -38,8 +38,8 @@ class _ProgressState:
     done: int = 0
     total: int = 0
     what: str = ""
-    #: What was done when this run began, and when that was: loading and preparing before, and what an earlier
-    #: run did, say nothing of the rest.
+    #: Steps done when this run began, and its time: loading and preparing before, and the work of an earlier
+    #: run, show nothing of the rest.
     first: int = 0
     since: float = field(default_factory=time.monotonic)
 
@@ -71,7 +71,7 @@ class _Bar:
         self._bar.update(self._task, completed=done, total=total, description=what)
 
     def begin(self, done: int, total: int, what: str) -> None:
-        # Its samples of speed go: rich would take what an earlier run did for done since.
+        # Its samples of speed go: rich would count an earlier run's steps as done since.
         self._bar.reset(self._task, completed=done, total=total, description=what)
 
 

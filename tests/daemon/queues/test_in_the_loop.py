@@ -101,4 +101,4 @@ def test_the_cluster_says_who_shares_it(store: Store, tmp_path: Path) -> None:
         "open": 0, "note": "",
     }  # fmt: skip
     said = [str(part) for part in cluster_tables.cluster({**shared.model_dump(), "pools": [pool]}, True)]
-    assert "Shared by 3 queues, in order of priority, fair: `stoker queue list` says who has what." in said
+    assert "Shared by 3 queues, in order of priority, fair: `stoker queue list` shows their shares." in said

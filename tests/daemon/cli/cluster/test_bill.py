@@ -68,7 +68,7 @@ def test_idle_hours_rank_no_policy(paid: Daemon, capsys: Capture) -> None:
     assert [line.rsplit(maxsplit=1) for line in lines[4:7]] == [
         ["ff", "$1.75"],
         ["greedy", "$0.5000"],
-        ["(idle and the rest, whoever decided)", "$4.25"],
+        ["(idle and the rest, under any policy)", "$4.25"],
     ]
     assert "ranks no policy" in " ".join(lines)
 
@@ -98,7 +98,7 @@ def test_budget_and_what_providers_say(paid: Daemon, capsys: Capture) -> None:
     paid.cast.spent = BudgetStatus("2026-11-22", 4.0, 4.25, hold=True)
     assert paid.run("bill") == 0
     assert capsys.readouterr().out.splitlines()[-3:] == [
-        "Providers have charged $0.5000 less than this for VMs of which they tell it.",
+        "Providers have charged $0.5000 less than this for VMs whose cost they report.",
         "",
         "Today (UTC) $4.25 of a budget of $4.00: it is spent, no VM is opened until tomorrow.",
     ]

@@ -30,7 +30,7 @@ def receiver(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiv
 def test_webhooks_are_listed_and_tested(daemon: Daemon, receiver: Receiver, capsys: Capture) -> None:
     """Exit code 1 where one did not take it; nothing of a secret is shown."""
     assert daemon.run("webhook", "test", "chat") == 1
-    assert "chat did not take test-" in (said := capsys.readouterr().out)
+    assert "chat did not accept test-" in (said := capsys.readouterr().out)
     assert said.endswith(": answered 403\n")
     assert daemon.run("webhook", "list") == 0
     assert re.search(r"chat .* fails +0 +1 .*answered 403", capsys.readouterr().out)

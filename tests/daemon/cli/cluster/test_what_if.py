@@ -102,7 +102,7 @@ def test_what_came_since_then_is_played(
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert out.startswith("1 job came since ")
-    assert "Each took what it took:" in out
+    assert "Each has its true duration:" in out
     assert "all over at" in out
     assert "ended jobs (1 of 1) have their true duration" in " ".join(out.split())
     assert out.count("1 min 35 s") >= 2

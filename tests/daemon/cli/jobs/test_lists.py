@@ -77,8 +77,8 @@ def test_where_none_is_found_the_filters_are_told(filled: Daemon, capsys: Captur
     assert filled.run("jobs", "--type", "nosuch", "--queue", "prod") == 0
     said = capsys.readouterr()
     assert said.out == "No such jobs: queue prod, type nosuch.\n"
-    assert "--type nosuch: nobody knows of it; there are sort, wordcount" in said.err
-    assert "--queue prod: nobody knows of it; there are adhoc, etl" in said.err
+    assert "--type nosuch: unknown; known are sort, wordcount" in said.err
+    assert "--queue prod: unknown; known are adhoc, etl" in said.err
     assert filled.run("jobs", "--since", "someday") == 2
     assert "yesterday" in capsys.readouterr().err
 

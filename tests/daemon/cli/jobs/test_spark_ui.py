@@ -121,4 +121,4 @@ def test_a_job_whose_driver_does_not_run_has_no_ui(daemon: Daemon, tmp_path: Pat
     assert "its driver does not run yet" in capsys.readouterr().err
     daemon.cast.put(job_id, "finished")
     assert daemon.run("ui", job_id) == 2
-    assert f"`stoker history {job_id}` shows what it was" in capsys.readouterr().err
+    assert f"`stoker history {job_id}` shows its UI" in capsys.readouterr().err
