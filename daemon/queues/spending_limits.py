@@ -15,7 +15,7 @@ from environment.queues.types import Most
 
 log = structlog.get_logger("queues")
 
-#: The fact of the store with the overspending users reported today.
+#: The fact of the store with the queues and users whose spent budget was reported today.
 FACT = "allowances"
 #: The share of its limit at which a budget counts as used up: seldom is all of it used, as jobs are whole.
 #: Chosen.

@@ -246,7 +246,7 @@ def test_openings_that_never_return_keep_no_closing_waiting(
     until(lambda: at.of(ev.LeaseClosed), "it is closed")
     until(lambda: at.asked("list") > listed, "it is listed")
     if patience < 1:
-        said = "no call to open VMs while 20 such calls do not return"
+        said = "no call to open VMs is made while 20 such calls do not return"
         until(lambda: said in at.machines.status.trouble, "it says so")
 
 
