@@ -8,7 +8,7 @@ for another object's.
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-#: So many are kept, before all are forgotten.
+#: Number of entries before all are forgotten.
 _KEPT = 16384
 
 Shown = TypeVar("Shown")

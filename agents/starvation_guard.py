@@ -20,7 +20,7 @@ from environment.resources import CPUS
 from environment.types import Decision, Place, PlacementRequest
 from environment.view import ClusterView
 
-#: So many jobs of the queue are watched, the oldest of them.
+#: Number of jobs of the queue that are watched, the oldest of them.
 WATCHED = 256
 
 

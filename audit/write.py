@@ -27,7 +27,7 @@ class AuditResult:
     read: ReadLogs
     prices: Prices
     costs: Costs
-    #: None where nobody asked for it.
+    #: None without a request for it.
     savings: "Savings | None" = None
 
 

@@ -11,7 +11,7 @@ from conf.units import SECONDS_PER_DAY
 
 #: Of late: so many seconds; and as many before and after this time of an earlier day. Chosen.
 _LATE = 600.0
-#: So many earlier days are remembered.
+#: Number of earlier days that are remembered.
 _DAYS = 7
 _SLOTS_PER_DAY = int(SECONDS_PER_DAY / _LATE)
 

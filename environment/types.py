@@ -99,9 +99,9 @@ class Rework(NamedTuple):
         return self.drained if notice >= DRAIN_SECONDS else self.lost
 
 
-#: That of a job of which nobody knows better.
+#: Rework of a job without a better estimate.
 MEASURED_REWORK = Rework()
-#: Those of a job of which nothing is said.
+#: Pauses of a job that states none.
 USUAL_PAUSES = Backoff()
 
 

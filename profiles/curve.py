@@ -5,7 +5,7 @@ Its numbers stand in a profile (`job_profile`); they are fitted to measured runs
 
 from typing import NamedTuple
 
-#: So many times the core-seconds of the thriftiest number of executors may those take that are worth having.
+#: Multiple of the core-seconds of the thriftiest number of executors up to which more are worth having.
 _DEAREST = 2.0
 _ROUNDING = 1e-9
 #: Number of executors beyond which more are never worth having: few runs have shown nothing of so many.

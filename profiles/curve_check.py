@@ -11,7 +11,7 @@ from profiles.curve import Curve
 from profiles.runs import MeasuredRun, ProfileError
 from profiles.summary import fitted_curve, preferred_runs
 
-#: As many numbers of cores have to be left when one is held out, for a law with two unknowns.
+#: Least number of core counts that are left when one is held out, for a law with two unknowns.
 _LEFT = 2
 
 

@@ -23,7 +23,7 @@ from environment.types import FloatArray, IntArray
 
 #: Rounds of column generation at most, and the relative gap at which it ends.
 _ROUNDS, _ENOUGH = 400, 1e-4
-#: Kinds of executors that are told apart at most: more are rounded down to fewer sizes. Chosen.
+#: Maximum number of kinds of executors: more are rounded down to fewer sizes. Chosen.
 _KINDS = 150
 
 Told = Callable[[int, int, str], None]

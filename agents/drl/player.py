@@ -150,7 +150,7 @@ def _believed(jobs: Sequence[Job], limits: PatienceLimits, adviser: Adviser) -> 
 
 def _make_space(jobs: int, vms: int, considered: int, upcoming: int) -> Space:
     return Space(
-        # Those that have ended are only left out when the network is asked.
+        # Ended jobs are only left out when the network is asked.
         runs=np.zeros(jobs, np.int64),
         running=np.zeros(1, np.int64),
         seen=np.full(jobs, -1),

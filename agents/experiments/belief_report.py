@@ -14,7 +14,7 @@ from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
 from environment.simulation.durations.beliefs import EXACT, Belief
 
-#: Those that expect anything of durations, and `ff`, which does not.
+#: Policies with beliefs about durations, and `ff`, which has none.
 POLICIES = (
     Contender("ff"),
     *(

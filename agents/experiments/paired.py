@@ -13,7 +13,7 @@ import numpy as np
 
 #: Pairs without which nothing is judged: seeds of a workload, and days or windows of a trace.
 LEAST_PAIRS, LEAST_WINDOWS = 12, 4
-#: Standard errors beyond which a difference is told from none.
+#: Standard errors beyond which a difference is clear.
 CLEAR = 2.0
 
 

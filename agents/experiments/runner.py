@@ -130,7 +130,7 @@ class Runner:
         if self._folder is None:
             return
         if not self._folder.is_dir():
-            # Those of other code are of no use any more.
+            # Results of other code are of no use any more.
             shutil.rmtree(self._folder.parent, ignore_errors=True)
             self._folder.mkdir(parents=True)
         with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:

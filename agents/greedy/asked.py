@@ -19,8 +19,8 @@ class PricingScene(NamedTuple):
     held: FloatArray  # [N] for how long each is paid for anyway
     boots: FloatArray  # [N] in how many seconds each would be up; 0 if it is
     closed: BoolArray  # [N]
-    idle: FloatArray  # [N] for how many seconds each is kept that nobody holds
-    #: [N] a number for each, equal of those that have and cost the same; [0] where nobody says so.
+    idle: FloatArray  # [N] for how many seconds each is kept while it is not held
+    #: [N] a number for each, equal of those that have and cost the same; [0] where none is given.
     kind: IntArray
     #: [S] VMs, ascending: all that have room now for one of the jobs, and matter. Of the others, free
     #: resources and the time for which they are held are given only for those on which an executor ends.

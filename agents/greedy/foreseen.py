@@ -20,9 +20,9 @@ from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.state import Batch
 from environment.types import FloatArray, IntArray
 
-#: Executors end in so many seconds at least; of so many jobs that end next is told at first.
+#: Least number of seconds until an executor ends; number of the next ending jobs that are given at first.
 LEAST, SOON = 0.001, 24
-#: As many bits as `agents.estimates.rounded` keeps of times.
+#: Number of bits that `agents.estimates.rounded` keeps of times.
 _TIME_BITS = 20
 #: Relative rounding error of computed times, at most.
 _ROUNDED = 1e-9
@@ -54,7 +54,7 @@ class Foreseen(NamedTuple):
     waited: IntArray  # [M] the jobs of these
     some: IntArray  # [M] to work in
     left: FloatArray  # [M]
-    ends: Ends  # of all executors, of which some are told of
+    ends: Ends  # of all executors, of which some are given
 
 
 def blank_foreseen(expects: FloatArray, executors: int, vms: int) -> Foreseen:
@@ -167,7 +167,7 @@ def ends_within(
         else:
             left[count], some[count] = soon, job
         count += 1
-        if count > most:  # one more than are told of, of which none is told, nor of others that end with him
+        if count > most:  # one more than are given, which is left out, as are others that end with it
             told, last = left[most], now + left[most] * (1.0 + _ROUNDED)
             count = most
     if kept < at:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 #: for it; and the worth of room on a VM that is held anyway, as a share of its price. Chosen: of 0.5 to 1 and
 #: of 0 to 1.3 these gave about the least bill at the same completion.
 _SHARED, _ROOM = 0.9, 0.9
-#: For how many boots of its pool a VM is believed to be kept when nobody holds it. Chosen likewise.
+#: Number of boots of its pool for which an idle VM is believed to be kept. Chosen likewise.
 _IDLE = 0.5
 _BASIC = frozenset(BASIC)
 #: Jobs last for so many seconds at least.

@@ -44,7 +44,7 @@ ROUNDED, FAR, LATER = 1e-6, 16.0, 2.0
 class GreedyBeliefs(NamedTuple):
     """Beliefs about jobs, in order of arrival, [M] each."""
 
-    expected: FloatArray  # seconds; NaN when nobody knows
+    expected: FloatArray  # seconds; NaN when unknown
     spread: FloatArray
     patience: FloatArray  # for how many seconds it may be held back in all
     kind: IntArray  # equal of those that are placed alike
@@ -65,7 +65,7 @@ class GreedyLimits(NamedTuple):
     nothing: FloatArray  # [N] zeros
     open: BoolArray  # [N] that none of them is closed
     limits: IntArray  # [0, 0] nothing else is taken than cpus and memory
-    none: Ends  # of no executor is told when it ends
+    none: Ends  # no executor's end is given
 
 
 class GreedyState(NamedTuple):

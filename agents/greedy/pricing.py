@@ -27,7 +27,7 @@ from environment.types import FloatArray, IntArray
 
 #: No job is placed now; the job placed now is unknown without ends that were not given.
 NOBODY, UNTOLD = -1, -2
-#: So many moments are looked at for a job that may wait. Chosen: nothing is lost by fewer than all.
+#: Number of moments that are checked for a job that may wait. Chosen: fewer than all lose nothing.
 _MOMENTS = 4
 
 

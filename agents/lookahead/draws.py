@@ -17,7 +17,7 @@ from environment.types import FloatArray, Job, PlacementRequest
 from environment.view import RunningJob
 
 _NORMAL = NormalDist()
-#: No chance is taken to be less.
+#: The least probability that is used.
 _LEAST = 1e-300
 
 

@@ -42,7 +42,7 @@ def vms_to_play(view: ClusterView, request: PlacementRequest, most: int, unknown
     rank = np.empty(count, np.int64)
     rank[order] = np.arange(count) - np.searchsorted(sorted_kind, sorted_kind)
     in_turn = np.lexsort((kind, rank))
-    # Those that have room are in the same order among the others.
+    # VMs with room are in the same order among the others.
     others = in_turn[most:][room[in_turn[most:]] > 0]
     lacking, in_all = request.count - int(room[in_turn[:most]].sum()), np.cumsum(room[others])
     more = int(np.searchsorted(in_all, lacking)) + 1 if 0 < lacking <= in_all[-1:].sum() else 0

@@ -46,11 +46,11 @@ BASES = {"near_ilp": NEAR_ILP, "ff": FIRST_FIT, "aep": ADAPTIVE, "reinforce": NE
 
 #: Neither cost nor time ever counts for nothing. Chosen: with less, jobs wait for ever smaller gains.
 _LEAST_WEIGHT = 0.05
-#: On so many VMs is played at most: of more, those that are told by `vms_to_play`.
+#: Maximum number of VMs that plans are played on: of more, those that `vms_to_play` selects.
 _MOST_VMS = 96
-#: So many jobs times VMs are played at most, but for so many jobs at least.
+#: Maximum number of jobs times VMs that are played, and the least number of jobs.
 _WORK, _LEAST_JOBS = 2048, 16
-#: So many candidates times jobs times VMs are played at most, but for so many candidates at least.
+#: Maximum number of candidates times jobs times VMs that are played, and the least number of candidates.
 _MOST_WORK, _LEAST_CANDIDATES = 120_000, 24
 #: How many candidates are played between two looks at the clock.
 _AT_ONCE = 16

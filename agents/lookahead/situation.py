@@ -197,7 +197,7 @@ def _load_leases(batch: Batch, view: ClusterView, grain: float) -> None:
     if openings is None:
         return
     leases[:] = 0.0
-    leases[:, TAKEN] = batch.state.taken[:] = math.inf  # nobody knows when a spot VM is taken away
+    leases[:, TAKEN] = batch.state.taken[:] = math.inf  # the end of a spot VM is unknown
     for row, vm in zip(leases, view.vms, strict=True):
         if vm.terms is None or vm.terms.always:
             row[KEEP] = math.inf

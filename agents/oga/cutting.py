@@ -90,7 +90,7 @@ def cut(
     for vm in order[counts[order] > 0].tolist():
         count = int(counts[vm])
         each = Resources({name: _step_down(name, float(had[name][vm]) / count) for name in cuttable})
-        # So many fit when rounded, so that the floor does.
+        # As many fit when rounded, so that the floor does.
         size = (each | floor) & request.size
         placement += [vm] * count
         sizes += [size] * count

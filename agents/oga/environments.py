@@ -29,10 +29,10 @@ _CPUS, _MEMORY_PER_CPU, _DEVICES = (32, 64, 96, 104, 128), (0.5, 0.75, 1.0), (0,
 #: Request of a task at contention level 1, of cpus and memory, and of a device. Chosen: at the default level
 #: of 10, present ports ask their instances for about all cpus and memory, and thrice the devices.
 _TASK, _TASK_DEVICES = (1.0, 8.0), (0.0, 1.0)
-#: Tasks of a job, where a request is the job's in all. Chosen: as much is asked for then too.
+#: Tasks of a job, where a request is the job's in all. Chosen: as much is requested then, too.
 _TASKS = (8, 24)
 
-#: As many jobs of a type in a slot as the numbers of a file hold.
+#: Maximum number of jobs of a type in a slot, as the numbers of a file hold it.
 _MOST_JOBS = 255
 
 Arrivals = NDArray[np.uint8]

@@ -21,7 +21,7 @@ from environment.resources import LEAST, MEMORY, Resources, total
 from environment.types import Decision, EndedJob, FloatArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 
-#: So many requests are looked at for each type's oldest job. Chosen: all of most queues.
+#: Number of requests that are searched for each type's oldest job. Chosen: all of most queues.
 _LOOKED_AT = 512
 
 
@@ -117,7 +117,7 @@ class OgaSched:
             if found := self._executors(view, queue[number], oldest, settles=enough):
                 self._patience.let_pass(queue, number)
                 return self._place(view, queue[number], *found)
-        # In the conserving variant everybody settles.
+        # In the conserving variant every job settles.
         conserving = self._options.variant == "oga-conserving"
         if not conserving and self._executors(view, head, oldest, settles=True):
             self._patience.hold_back(head)

@@ -27,7 +27,7 @@ MIB_PER_UNIT = 4096.0
 PORTS_KEPT = 256
 
 _UNITS = np.array([1.0, MIB_PER_UNIT])
-#: Of which resource in which unit numbers are shown, and how many of that a unit of the model is.
+#: Shown resources with their units, and how many of these a unit of the model is.
 _SHOWN = (("cpus", 1.0), ("GiB", MIB_PER_UNIT / 1024))
 _STEPS = ("y", "gradient", "projected")
 

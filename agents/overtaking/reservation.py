@@ -43,7 +43,7 @@ class Reservation:
     def is_delayed_by(self, request: PlacementRequest, place: Place) -> bool:
         """Whether the head is believed to start later if this request is placed so now."""
         if self.starts is None:
-            return True  # nobody knows when it would start
+            return True  # its start is unknown
         view, sizes = self._view, request.granted(place)
         expected = request.job.expected_on(sizes, len({*request.present_on} | {*place.placement}))
         begins = view.at if view.openings is None else view.openings.starts(view.at, place.placement)

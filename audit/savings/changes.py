@@ -15,7 +15,7 @@ from audit.savings.scenarios import Scenario
 from audit.savings.types import JobType
 
 Kind = Literal["dynamic allocation", "fewer executors", "less memory", "skew", "cluster"]
-#: So many changes are shown first.
+#: Number of changes that are shown first.
 MOST = 10
 #: Chosen: memory beyond the most that was used, and steps of the setting, MiB.
 _SPARE, _STEP = 1.3, 256

@@ -51,7 +51,7 @@ class Played:
     saving: DollarRange
     #: Seconds from submission to end, on average, as a multiple of that in the logs.
     slower: float
-    #: Of the bill: VMs that boot or that nobody uses.
+    #: Share of the bill for VMs that boot or idle.
     idle_share: float
     #: Applications that no VM of the cluster can hold; they are in no sum.
     refused: tuple[str, ...]

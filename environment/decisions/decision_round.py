@@ -26,7 +26,7 @@ from environment.resources import Resources
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
-#: So many VMs are tried for a driver on the cluster, to find where it takes no executor's place.
+#: Number of VMs that are tried for a driver on the cluster, to find one where it takes no executor's place.
 _DRIVER_PLACES = 50
 
 

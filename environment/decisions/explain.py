@@ -17,8 +17,8 @@ from environment.view import ClusterView
 
 #: On clusters with more VMs than this, only so many of those not chosen are listed; the rest is counted.
 CANDIDATES_LISTED = 50
-#: Of jobs with more executors than this, the later ones list the VM that was chosen and no other. Chosen: no
-#: more than anybody reads, so that it neither holds up the queue nor fills the store.
+#: Of jobs with more executors than this, the later ones list the chosen VM and no other. Chosen: no more than
+#: anybody reads, so that it neither delays the queue nor fills the store.
 EXECUTORS_IN_FULL = 50
 
 

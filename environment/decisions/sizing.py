@@ -28,7 +28,7 @@ _HELD_UP = 2.0
 #: Number of requests that are checked to see whether all could have their full size. Chosen: most of any
 #: queue.
 _LOOKED_AT = 256
-#: So many numbers of executors are tried of a job that may have more different ones.
+#: Number of sizes that are tried of a job that may have more different numbers of executors.
 _COUNTS = 64
 #: Sizes of so many jobs are kept.
 _KEPT = 4096

@@ -27,7 +27,7 @@ from environment.view import ClusterView
 #: it is a safety net.
 LEAST, TIMES = 1800.0, 4.0
 
-#: Of so many jobs is known since when they fit, before those are forgotten that fit longest ago.
+#: Number of jobs whose time of first fit is remembered, before those that fitted longest ago are forgotten.
 _KEPT = 1024
 
 
@@ -49,7 +49,7 @@ class HeldBack:
         self._since: dict[tuple[str, bool, bool], float] = {}
         #: A wait was in vain since the policy last placed a job.
         self._spent = False
-        #: When the last wait that was told becomes in vain, if nothing changes; seconds.
+        #: When the last reported wait becomes vain, if nothing changes; seconds.
         self.due_at = math.inf
 
     def placed(self) -> None:

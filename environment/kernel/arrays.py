@@ -34,7 +34,7 @@ from profiles.curve import Curve
 from profiles.job_profile import JobProfile
 from profiles.workloads.workload import Workload
 
-#: So many bits of a number are left out of it, so that a float holds it exactly.
+#: Number of bits that are left out of a number, so that a float holds it exactly.
 _STREAM_BITS = 11
 
 

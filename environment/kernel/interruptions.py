@@ -49,7 +49,7 @@ def _delay(batch: Batch, b: int, vm: int) -> None:
         # One that never ends on spot VMs would hold its episode up for ever: it is late by no more than that.
         lost = min(lost, max(state.start[b, job] + NEVER * jobs.duration[b, job] - state.end[b, job], 0.0))
         state.end[b, job] += lost
-        state.expected[b, job] += lost  # which anybody could see
+        state.expected[b, job] += lost  # which every policy could see
         for at in range(first, first + count):
             on = state.placement[b, at]
             state.busy_until[b, on] = max(state.busy_until[b, on], state.end[b, job])

@@ -39,7 +39,7 @@ class Layout(NamedTuple):
     """Layout of an observation: its kind, and the extent of a rich one."""
 
     kind: int = PAPER_STATE
-    #: How many job types are told apart.
+    #: Number of job types that are distinguished.
     types: int = 0
     #: How many jobs behind the head are shown.
     upcoming: int = 0

@@ -15,7 +15,7 @@ from environment.model.messages.snapshot import VmSize
 _VM_SIZES = frozenset({"sizes", "told", "others"})
 _AMOUNTS = frozenset({"cpus", "memory_mib"})
 
-#: Of so many values at once JSON is made, which nothing interrupts: some milliseconds.
+#: Number of values that become JSON at once, without interruption: some milliseconds.
 _SLICE = 200
 _json = json.JSONEncoder(separators=(",", ":")).encode
 

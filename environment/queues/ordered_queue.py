@@ -89,7 +89,7 @@ class OrderedQueue(WaitingRequests):
         if not found.changed or last <= found.sound:
             return found, last
         if found.order.blocked or self._any_crosses(found.order.found[found.sound : last], found.changed):
-            # Those before stay as they are: as long as no limit is in anybody's way, the order is the same.
+            # The jobs before stay as they are: as long as no limit blocks a job, the order is the same.
             self._found = _Found(Order(self._scene, self._now, self._gone, self._begun))
             return self._reach(count)
         self._found = found._replace(sound=last)

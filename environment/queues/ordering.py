@@ -26,7 +26,7 @@ from environment.types import Job, PlacementRequest
 #: Factor over its due up to which a queue or user is not said to have had more.
 _NOTICEABLE = 1.05
 
-#: Of so many jobs of each queue it is told, without being asked, which limit is in their way.
+#: Number of jobs of each queue whose blocking limit is reported without a request.
 _TOLD = 20
 
 #: A running job that asks for more: since when, its number, and its request.

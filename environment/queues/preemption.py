@@ -31,14 +31,14 @@ from environment.view import ClusterView
 HOLD = 5.0
 #: Reason not to preempt for a job that only waits for its turn, or for offers.
 THERE_IS_ROOM = "there is room for it"
-#: Of so many jobs, the first in order, it is looked whether something is guaranteed to their queues.
+#: Number of jobs, the first in order, whose queues are checked for guarantees.
 _WINDOW = 64
-#: How often it is looked whether somebody gives way, seconds.
+#: Seconds between two searches for a preemption.
 LOOK = 2.0
 #: Executors believed to end within so long are waited for: it is about as long as executors are drained.
 SOON = DRAIN_SECONDS
 #: For how long taken executors are reserved for the taker, until all are there. Chosen: a driver gives the
-#: last executors up that have nobody to take their blocks after 120 s.
+#: last executors up that have no other to take their blocks after 120 s.
 TAKING_PATIENCE = 180.0
 
 

@@ -123,7 +123,7 @@ class ProgressiveFilling:
         self._chains: dict[str, list[tuple[Queue, list[float]]]] = {}
         self._bounded, self._step = scene.limits.any, standings.step
         self._fair = "fair" in standings.sharing.order
-        #: So many in a line that may not be placed are looked at before it is given up.
+        #: Number of jobs in a line that may not be placed and are checked before the search ends.
         self.window = standings.sharing.window
 
     def shown(self) -> Iterator[PlacementRequest]:
@@ -219,7 +219,7 @@ class ProgressiveFilling:
                 over = None if self._kept_from(entry) else self.scene.over(self.standings, entry.request)
                 if over is not None and over.ever:
                     self._kept[over.scope] = entry.request.job.id
-                    if over.scope[1] is None:  # nobody of the queue goes before him
+                    if over.scope[1] is None:  # no job of the queue goes before it
                         heap = [each for each in heap if each[1] != queue]
                         heapify(heap)
 

@@ -173,5 +173,5 @@ class Holders:
     def freed(self, rows: BoolArray | IntArray, name: str, vms: int) -> IntArray:
         """Amount of a resource that these executors hold, thousandths by VM; int64 [N]."""
         found = np.zeros(vms + 1, np.int64)
-        np.add.at(found, self.vm[rows], self.sizes.get(name)[rows])  # the last is for VMs that nobody knows
+        np.add.at(found, self.vm[rows], self.sizes.get(name)[rows])  # the last is for unknown VMs
         return found[:-1]

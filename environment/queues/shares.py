@@ -21,7 +21,7 @@ PAST = 10.0
 #: Number of steps of a half-life; events in a step happen, as far as the past is concerned, when it begins:
 #: so shares change only then, and with present usage. Forgotten late by this are four percent.
 _STEPS = 16
-#: To so many decimals shares are compared: sums of the same amounts in another order are the same share.
+#: Decimals by which shares are compared: sums of the same amounts in another order are the same share.
 _DECIMALS = 12
 #: Of a dollar, in which prices are added up.
 _PARTS = 10**12
@@ -298,7 +298,7 @@ class Shares:
         self, used: Iterable[PastUsage], spent: Iterable[Spent], holdings: Mapping[str, JobHolding], at: float
     ) -> None:
         """Restore the state, with these holdings of jobs at that time; a new queue has no past."""
-        # Those of before come first, in their order: so the state is the same as if nothing had ended.
+        # Earlier entries come first, in their order: so the state is the same as if nothing had ended.
         known = {(queue, user): Use(past=dict(past), at=since) for queue, user, past, since in used}
         self._standings, self._uses, self._holdings = None, {}, {}
         self._mine.clear()

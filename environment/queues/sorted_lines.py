@@ -20,7 +20,7 @@ Key = tuple[Any, ...]
 Path = tuple[Key, str, str]
 #: Lines by class, queue and user.
 Tree = Mapping[Key, Mapping[str, Mapping[str, "SortedJobs"]]]
-#: As many entries has a piece of a row at most.
+#: Maximum number of entries of a piece of a row.
 _PIECE = 128
 
 
@@ -44,7 +44,7 @@ class SortedJobs:
 
     def __init__(self, pieces: Iterable[list[WaitingJob]] = ()) -> None:
         self._pieces = list(pieces)
-        #: The pieces that nobody else has, by their ids.
+        #: The pieces that no copy shares, by their ids.
         self._mine: set[int] = set()
 
     def __bool__(self) -> bool:

@@ -42,7 +42,7 @@ class IdleVms:
             if held[vm]:
                 self._forecast.taken(terms.pool, now)
                 continue
-            # Those that stand first are used first, by most policies.
+            # The first VMs are used first, by most policies.
             idle = sum(
                 other is not None and other.pool == terms.pool and not held[at] and lease[at, CLOSES] >= now
                 for at, other in enumerate(self._terms[: vm + 1])

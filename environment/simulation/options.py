@@ -50,7 +50,7 @@ class SimulationOptions:
     losses: tuple[Loss, ...] = ()
     #: How sizes are chosen that jobs leave open, and whether others may be smaller too.
     sizes: Sizes = field(default_factory=Sizes)
-    #: Whether executors join running jobs that began with fewer, while nobody waits.
+    #: Whether executors join running jobs that began with fewer, while no job waits.
     grows: bool = True
     #: Queues, and the order in which their jobs are placed; None: first come, first served over all queues.
     sharing: Sharing | None = None

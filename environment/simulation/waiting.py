@@ -52,7 +52,7 @@ class WhoWaits:
             )
         elif due:
             queue = WaitingRequests([*due, *new])
-        # Those that are behind lost executors wait as well.
+        # Jobs behind lost executors wait as well.
         alone = not any(not request.again for request in queue)
         if alone and self._growing:
             grow = (more for more in self._growing.requests() if not self._cluster.beyond(more))

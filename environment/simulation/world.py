@@ -82,7 +82,7 @@ class World:
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
-        #: The jobs' numbers by arrival, once the kernel was played to its end without telling anybody here.
+        #: The jobs' numbers by arrival, once the kernel was played to its end without reports here.
         self._order: IntArray | None = None
         #: Core-seconds of jobs that were given less than they ask for, by id.
         self.partial: dict[str, float] = {}

@@ -23,7 +23,7 @@ from framework.host.request_guard import RequestGuard
 
 #: Of the event loop, from accepting a connection to its protocol: a task, a transport, a call. One is spare.
 _ROUNDS_TO_CONNECT = 4
-_ALONE_SECONDS = 15.0  # chosen: more than one that was told to end takes to end its tasks
+_ALONE_SECONDS = 15.0  # chosen: more than an ending server takes to end its tasks
 _EVERYWHERE = frozenset({"", "0.0.0.0"})  # noqa: S104 (asked for by whoever starts it)
 _FILES_WANTED = 8192  # chosen: streams, connections and sandbox files of thousands of tasks
 

@@ -76,7 +76,7 @@ def with_addresses(agents: Sequence[AgentSpec], port: int) -> list[AgentSpec]:
 
 
 def _address(port: int, number: int) -> str:
-    net = 1 + (port - 1 + number // _HOSTS_PER_NET) % _LAST_NET  # 127.0.0.0/24 is everybody's
+    net = 1 + (port - 1 + number // _HOSTS_PER_NET) % _LAST_NET  # 127.0.0.0/24 is for all
     return f"127.{net >> 8}.{net & 0xFF}.{1 + number % _HOSTS_PER_NET}"
 
 

@@ -18,7 +18,7 @@ from conf.util.printable import visible
 from conf.util.secret_masking import masked_arguments
 
 STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
-#: Characters of a sender's command that are told.
+#: Characters of a sender's command that are logged.
 _LONGEST = 200
 #: Seconds that telling may take before the signal has its effect all the same.
 _TELLING = 1.0

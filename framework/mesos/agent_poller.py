@@ -25,7 +25,7 @@ class AgentPoller:
         self._read = read
         self._tell = tell
         self._told: VmsMeasured | None = None
-        #: When offers of agents last showed something else than was told, by agent.
+        #: When offers of agents last contradicted the last report, by agent.
         self._hinted: dict[str, float] = {}
         self._asked = threading.Event()
         self._answered = threading.Condition()

@@ -15,7 +15,7 @@ from framework.mesos.translate import agent_from_json
 PATIENCE = 10.0
 #: Why nothing is placed on an agent that the master still counts and cannot speak to.
 AWAY = "accepts no new tasks: its agent has lost its connection to the master"
-#: Bytes of an answer: an agent is told in some thousand.
+#: Bytes of an answer: an agent has some thousand.
 _MOST = 256 << 20
 
 
@@ -34,7 +34,7 @@ def read_agents(
         told = read_json(f"{url}/roles", credentials, seconds=PATIENCE, most=_MOST)
         limits, quota = quotas(told, roles), quota_in_all(told, roles)
     except RefusedAnswerError:
-        limits, quota = (), {}  # then they are told to nobody
+        limits, quota = (), {}  # then they are not reported
     return replace(measured(agents, roles, gpus=gpus), limits=limits, quota=quota)
 
 

@@ -17,14 +17,14 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 log = structlog.get_logger("mesos")
 
-#: Seconds after which ZooKeeper is asked again, whether it told of a change or not.
+#: Seconds after which ZooKeeper is asked again, whether it reported a change or not.
 _LOOK_AGAIN = 1.0
 #: Seconds that ZooKeeper has to answer.
 _PATIENCE = 5.0
 #: How masters announce themselves; the lowest number leads. The bytes are MasterInfo as JSON.
 _PREFIX = "json.info_"
 
-# ZooKeeper's absence is told by `state`; kazoo would tell it again and again.
+# `state` reports ZooKeeper's absence; kazoo would log it again and again.
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)
 
 

@@ -116,7 +116,7 @@ class MasterLink:
         self._session: Session | None = None
         #: How many subscriptions there were.
         self._subscriptions = 0
-        #: Those that were put away and are not over yet.
+        #: Sessions that were abandoned and have not ended yet.
         self._abandoned: list[Session] = []
         self._pause = BACKOFF.first
         self._next_try = 0.0

@@ -27,7 +27,7 @@ log = structlog.get_logger("mesos")
 
 #: A master that was not heard for so many of its heartbeats is taken for gone.
 HEARTBEATS_MISSED = 3
-#: After so many heartbeats without a word it is not known any more whether the master is there.
+#: Number of heartbeats without a message after which the master's presence is in doubt.
 _DOUBTFUL = 1.5
 #: Seconds beyond its time-outs after which a call hangs, however slowly an answer drips in.
 _GRACE = 1.0

@@ -24,7 +24,8 @@ from framework.host.stop_signals import unblocked
 from framework.providers.agent_join import Door, joining
 from framework.providers.interface import Machine, Notice, ProviderError, Refusal, VmRequest
 
-#: Why a program says that nothing was opened. After any other code but 0 nobody knows whether something was.
+#: Reasons of a program's exit codes when nothing was opened. After any other code but 0 it is unknown whether
+#: a VM was opened.
 REFUSALS: Mapping[int, Refusal] = {10: "capacity", 11: "quota", 12: "invalid"}
 #: Bytes of an answer, and of complaints that are read; characters of one that are passed on.
 _MOST = 16 << 20

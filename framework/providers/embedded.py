@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 #: Seconds for an answer: it is a process of this machine, or a near one.
 _PATIENCE = 10.0
-#: Bytes of an answer: a VM is told in some hundred.
+#: Bytes of an answer: a VM has some hundred.
 _MOST = 64 << 20
 _KINDS: Mapping[object, Refusal] = {kind: kind for kind in get_args(Refusal)}
 

@@ -21,9 +21,9 @@ from profiles.workloads.workload_files import WorkloadError
 #: Jobs of a mix that arrive at these times, drawn from that source.
 Draw = Callable[[Mix, NDArray[np.float64], np.random.SeedSequence], Sequence[WorkloadJob]]
 
-#: Of so many jobs, always the same, it is found how many cores a job of a mix takes for how long.
+#: Number of jobs, always the same, from which a mix's mean cores and durations are computed.
 _SAMPLE = 4000
-#: So many gaps, and so many jobs, are drawn at once.
+#: Number of gaps, and of jobs, that are drawn at once.
 _DRAWN = 64
 #: Quantities that users draw from streams of their own.
 _TIMES, _JOBS = 0, 1

@@ -13,7 +13,7 @@ NETWORK, GUARD, NOBODY = range(3)
 class NetworkBeliefs(NamedTuple):
     """Beliefs about jobs and the network's features of them, in order of arrival, [M] each."""
 
-    expected: FloatArray  # seconds; NaN when nobody knows
+    expected: FloatArray  # seconds; NaN when unknown
     spread: FloatArray
     patience: FloatArray  # for how many seconds it may be held back in all
     type: IntArray  # as the network tells them apart

@@ -42,6 +42,6 @@ def units_of(episodes: Sequence[Episode], kind: str) -> FloatArray:
     """Units for the episodes' dollars of all jobs, or seconds of one; [B]."""
     if kind == "seconds":
         return np.array([float(episode.jobs.unit_seconds) for episode in episodes])
-    # A unit of dollars is for one job; where it is a dollar, dollars are told.
+    # A unit of dollars is for one job; where it is a dollar, dollars are reported.
     units = ((float(e.jobs.unit_dollars), len(e.jobs.arrival)) for e in episodes)
     return np.array([1.0 if unit == 1.0 else unit * jobs for unit, jobs in units])

@@ -29,8 +29,8 @@ JUDGED = (
 POLICIES = (*PARTNERS, *JUDGED)
 #: Judged on a few cases only, since it is eight times the work.
 DRAWING = tuple(Contender("lookahead", {"beta": beta, "draws": 32}) for beta in (0.5, 1.0))
-#: By which share a policy of `JUDGED` may be dearer than the cheapest partner, and how many times as long its
-#: longest wait may be as that of `ff`.
+#: The share by which a policy of `JUDGED` may be dearer than the cheapest partner, and how many times as long
+#: its longest wait may be as that of `ff`.
 DEARER, LONGER = 0.05, 2.0
 #: Sizes that are left open where they are free.
 FREE = Sizes(floor=0.5)

@@ -82,7 +82,7 @@ _FIXED = (
 )
 PARTNERS = (*_FIXED, _CLUSTER_AUTOSCALER, *_KARPENTER)
 KEEPERS = (IdleTimeout("none"), BREAK_EVEN, IdleTimeout("forecast"), IdleTimeout("planned"))
-#: Those that are each tried with each keeper.
+#: Policies that are each tried with each keeper.
 EVERY_POLICY = (
     *("rr", "random", "ff", "rrc", "best_fit", "aep", "drf", "ilp", "ogasched", "dqn", "reinforce"),
     *("greedy", "lookahead"),

@@ -18,7 +18,7 @@ _LABELS = {
 }
 _COLORS = {"reinforce": "C3", "dqn": "C1", "lookahead": "C0", "ilp": "C2"}
 
-#: Those for which models may ship.
+#: Betas for which models may ship.
 _BETAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 

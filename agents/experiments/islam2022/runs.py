@@ -28,7 +28,7 @@ from environment.types import Vm
 from profiles.workloads.generators import generate
 
 BETAS = (0.0, 0.5, 1.0)
-#: Those of the paper (7.1), and best fit, which decides where a trained policy waits too long.
+#: The paper's (7.1), and best fit, which decides where a trained policy waits too long.
 BASELINES = (
     *(Contender(name) for name in ("rr", "rrc", "ff")),
     *(Contender("ilp", {"beta": beta}) for beta in BETAS),

@@ -7,7 +7,7 @@ import numpy as np
 
 from environment.simulation.results.fairness import SharesOverTime
 
-#: So many are told apart; of more, those that held most, and the others together.
+#: Number of users with a line of their own; of more, those that held most, and the others together.
 _MOST = 9
 _SECONDS_PER_MINUTE = 60.0
 

@@ -38,7 +38,7 @@ def threshold(z: FloatArray, a: FloatArray, n: int, c: float, guess: float) -> f
         if abs(step - theta) <= 1e-14 * (theta + c):
             return max(step, 0.0)
         if step <= low:
-            # At zero all is said; above it, the last try found too much there.
+            # At zero nothing is left to do; above it, the last try found too much there.
             step = 0.5 * (low + high) if low > 0.0 else 0.0
         elif step >= high:
             step = 0.5 * (low + min(high, _largest(z, n)))

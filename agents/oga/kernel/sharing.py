@@ -9,7 +9,8 @@ from agents.oga.kernel.planes import Graph, IndexArray
 from environment.kernel.compiled import njit
 from environment.types import FloatArray, IntArray
 
-#: In which order a port asks its instances: as they are numbered, the most used first, the least used first.
+#: The order in which a port asks its instances: as they are numbered, the most used first, the least used
+#: first.
 AS_NUMBERED, MOST_USED, LEAST_USED = 0, 1, 2
 
 

@@ -15,7 +15,7 @@ from environment.model.messages.records import JobRecord
 from environment.model.vms.job_registry import JobRegistry
 from environment.number_format import clock, counted
 
-#: So many of those that are waited for are named.
+#: Number of awaited jobs that a reason names.
 _NAMED = 3
 
 
@@ -35,7 +35,8 @@ class Releases:
         self._open: dict[str, set[str]] = {}
         self._part_of: dict[str, dict[str, None]] = {}
         self._waiting: dict[str, dict[str, None]] = {}
-        #: Those that only their time holds, the first in front; and those for which their array has no room.
+        #: Jobs that only their start time holds, the first in front; and those for which their array has no
+        #: room.
         self._later: list[tuple[float, str]] = []
         self._in_line: dict[str, dict[str, None]] = {}
         #: Of arrays with a bound, the jobs that were let go and are not over.

@@ -111,7 +111,7 @@ class JobLifecycle:
         """Record that this number of executors of the job are about to be launched."""
         if new:
             job.state, job.placed_at = "placing", self._turn.now
-            # Its executors are told now where their driver will be.
+            # Its executors now receive the driver's address.
             job.driver_on = self._options.host if job.job.driver_here else ""
             self._roster.explain(job, f"{self._executors_of(job)} are being launched")
         elif job.job.dynamic is not None or not self._roster.missing(job):

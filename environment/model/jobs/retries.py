@@ -14,7 +14,7 @@ from environment.types import USUAL_PAUSES
 MOST_FREE = 20
 #: How many launches in a row may come to nothing; then the job fails: nearly two hours later.
 MOST_LAUNCHES = 100
-#: So many failures of a job are remembered.
+#: Number of a job's failures that are remembered.
 _KEPT = 20
 #: Of why it failed, so much is.
 _LONGEST = 500

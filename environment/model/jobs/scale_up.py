@@ -147,7 +147,7 @@ class ScaleUp:
         """A round found no room for the job, though it is first: whether it stands behind the others now."""
         job, turn = self._roster.job(job_id), self._turns[job_id]
         if job is not None and job.job.dynamic is None:
-            return False  # it is there only while nobody else waits
+            return False  # it is there only while no other job waits
         turn.waits_since = now if turn.waits_since is None else turn.waits_since
         if job is None or now - turn.waits_since < patience or not self._roster.executors(job):
             return False

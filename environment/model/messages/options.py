@@ -33,7 +33,7 @@ RELAUNCH_GRACE = 2.0
 RELAUNCH = Backoff(first=RELAUNCH_GRACE, longest=30.0)
 #: The pause before a job whose launches never ran is placed again, from the second on.
 RETRY = Backoff(first=1.0, longest=60.0)
-#: After so many launches in a row that never ran, a VM is left out for so long.
+#: Number of launches in a row that never ran after which a VM is left out, and for how long.
 LEAVE_OUT_AFTER = 3
 LEAVE_OUT = Backoff(first=30.0, longest=300.0)
 #: How long executors that a running job asks for keep the place before new jobs when there is no room for one
@@ -43,10 +43,9 @@ GROWTH_PATIENCE = 10.0
 RECONCILE = Backoff(first=2.0, longest=60.0)
 #: Between two questions about all tasks that the master knows, by which forgotten ones are found.
 SWEEP = 300.0
-#: After a pool's VM was refused no other of it is asked for, for so long.
+#: Pauses of a pool after a refused VM.
 REFUSED = Backoff(first=10.0, longest=600.0)
-#: For how long a VM that its provider lists and nobody here knows, or the other way round, may be a matter of
-#: messages that are on their way.
+#: For how long a VM may be only in the provider's list, or only in ours, since messages may be on their way.
 ORPHAN_GRACE, VANISHED_AFTER = 60.0, 60.0
 #: How long a job waits for offers of VMs that are up and of which its part is kept for it.
 RESERVED_PATIENCE = 30.0
@@ -62,7 +61,8 @@ class ModelOptions:
     host: str = ""
     #: How many executors and drivers may run at once, as all of them share one machine; None: any number.
     jvms: int | None = None
-    #: How long a launch or a kill may stay without an answer before the master is asked, or told again.
+    #: How long a launch or a kill may stay without an answer before the master is asked, or the call
+    #: repeated.
     launch_timeout: float = 30.0
     #: How long an executor that cannot be reached is waited for before another takes its place.
     unreachable_timeout: float = 60.0

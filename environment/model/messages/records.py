@@ -124,7 +124,7 @@ class ExecutorRecord:
     released: bool = False
     #: Since when its driver is to give it up, once its blocks are elsewhere; its end is no failure.
     decommissioned_at: float | None = None
-    #: The largest fraction of anything that its VM has that it takes; all of it where nobody wrote it down.
+    #: The largest fraction of any resource of its VM that it takes; all of it where that was not recorded.
     share: float = 1.0
 
     @property
@@ -159,7 +159,7 @@ class JobRecord:
     next_executor: int = 0
     #: Executors lost so far, for any cause.
     losses: int = 0
-    #: Those of them that ended by themselves, and not with their VM; a job with too many fails.
+    #: Lost executors that ended by themselves, and not with their VM; a job with too many fails.
     failures: int = 0
     cost: float = 0.0
     #: Where its driver is or will be, when that is not on the cluster: a daemon's own name for its host.

@@ -210,7 +210,7 @@ class ModelSnapshot:
     growing: tuple[Growth, ...] = ()
     fleet: FleetSnapshot = field(default_factory=FleetSnapshot)
     takings: tuple[PendingTransfer, ...] = ()
-    #: When it was last seen whether somebody is to give way.
+    #: Time of the last search for a preemption.
     sought_at: float = 0.0
     not_taken: tuple[tuple[str, str], ...] = ()
     shared: QueueState | None = None

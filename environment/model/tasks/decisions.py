@@ -86,7 +86,7 @@ class Decisions:
             if refusal := (
                 self._stage.refusal(job, sizes, new=new) or self._refusal(launches, job, placement, new=new)
             ):
-                # Those behind it were decided on as if it had been placed, and must not overtake it.
+                # Jobs behind it were decided on as if it had been placed, and must not overtake it.
                 self._roster.explain(job, f"decided again, since {refusal}")
                 self._supply.reconsider()
                 break

@@ -152,7 +152,7 @@ class Launches:
         ports = self._ports.setdefault(vm_id, self._book.ports(vm_id))
         before = (task for task in self._roster.tasks(job.job.id) if task.vm_id == vm_id)
         failed = {port for task in before if task.state == "failed" for port in task.ports}
-        if failed:  # perhaps because somebody else has one of them
+        if failed:  # perhaps because another process has one of them
             ports = self._ports[vm_id] = iter(sorted(ports, key=failed.__contains__))
         vm = self._book.vm(vm_id)
         return ExecutorRecord(

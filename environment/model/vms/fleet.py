@@ -150,7 +150,7 @@ class Fleet:
         """The provider has opened the VM of a lease."""
         lease = self._places.lease(event.lease_id)
         if lease is None:
-            self._turn.command(cmd.CloseVm, event.lease_id, event.machine_id)  # nobody waits for it
+            self._turn.command(cmd.CloseVm, event.lease_id, event.machine_id)  # no job waits for it
             return
         if lease.machine_id not in ("", event.machine_id):
             return  # opened twice: a list will tell

@@ -52,7 +52,7 @@ class JobRegistry:
 
     def __init__(self) -> None:
         self._jobs: dict[str, JobRecord] = {}
-        #: In which order they were added.
+        #: Their order of addition.
         self._numbers: dict[str, int] = {}
         self._added = 0
         self._tasks: dict[str, ExecutorRecord] = {}

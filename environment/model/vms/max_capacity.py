@@ -86,7 +86,7 @@ class MaxCapacity:
     def _closed_texts(self, request: PlacementRequest) -> Iterator[str]:
         """Reasons why suitable VMs are unavailable now."""
         least = _least(request)
-        # Those of a pool that refuses are many, and all for the same reason.
+        # VMs of a pool that refuse are many, and all for the same reason.
         closed = Counter(self.closed[vm.id] for vm in self.vms if self._would_do(vm, least))
         for vm in self.vms:
             if self._would_do(vm, least):

@@ -36,7 +36,7 @@ class Supply:
         self._stale = False
         #: Something was offered while something else was kept away: to be decided on together, if it helps.
         self._apart = False
-        #: How often that was asked for since somebody was placed, or began to wait.
+        #: How often that was asked for since a job was placed, or began to wait.
         self._asked_for_all = 0
         #: The held offers were decided on in vain, and are to be given back unless keeping them helps.
         self._unused = False

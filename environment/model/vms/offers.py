@@ -73,7 +73,7 @@ class Offers:
         self._limits: tuple[str, ...] = ()
         self._quota: Quota = {}
         self._incomplete: set[str] = set()
-        #: Those that are there.
+        #: VMs that are present.
         self._there = ByName()
 
     def __len__(self) -> int:

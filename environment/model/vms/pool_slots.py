@@ -23,7 +23,7 @@ from environment.resources import Resources
 from environment.types import EndedJob, FloatArray, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
-#: So many VMs that boot are named in a reason.
+#: Number of booting VMs that a reason names.
 _NAMED = 3
 
 
@@ -48,7 +48,7 @@ class Places:
         self._book = book
         self._accounts = accounts
         self._places = {vm.id: vm for vm in places}
-        #: Those that are to be open at all times.
+        #: VMs that are to be open at all times.
         self.always = [vm.id for vm in self._places.values() if vm.terms and vm.terms.always]
         self._leases: dict[str, Lease] = {}
         self._at: dict[str, Lease] = {}
@@ -178,7 +178,7 @@ class Places:
             self._book.forget(lease.agent_id)
         self._say(lease.vm.id, why_not)
         self._look_at(lease.vm.id)
-        if len(self._leases) > len(self._at):  # somebody else may have been there all the time
+        if len(self._leases) > len(self._at):  # another lease may have been there
             for other in [other for other in self._leases.values() if other.vm.id == lease.vm.id][:1]:
                 self._take_place(other)
 

@@ -33,7 +33,7 @@ class Listings:
     def __init__(self) -> None:
         #: When the provider last told of a VM, by lease.
         self._seen: dict[str, float] = {}
-        #: Since when it lists a VM that nobody knows, by its own name of it.
+        #: Since when it lists an unknown VM, by its own name of it.
         self._orphans: dict[str, float] = {}
         #: Until when those were paid for that were taken for lost, by the same; of a day.
         self._lost: dict[str, float] = {}

@@ -42,7 +42,7 @@ class Reservations:
         #: Jobs whose VMs are all up, and those for which that has to be checked.
         self._ready: dict[str, None] = {}
         self._unseen: dict[str, None] = {}
-        #: VMs where something changed, until somebody looks.
+        #: VMs with changes that no reader has seen yet.
         self.touched: dict[str, None] = {}
 
     def __len__(self) -> int:

@@ -12,8 +12,8 @@ from environment.resource_arrays import ResourceArrays
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 
-#: So many of the queue are looked at. Chosen: a policy that overtakes may take any of the first, and each
-#: costs as much as a part of a decision.
+#: Number of jobs of the queue that are checked. Chosen: a policy that overtakes may take any of the first,
+#: and each costs as much as a part of a decision.
 _LOOKED_AT = 16
 #: More than tasks need.
 _PORTS = 10_000

@@ -22,7 +22,7 @@ class Ledger:
     def __init__(self, job: Callable[[str], Job | None] = lambda _: None) -> None:
         """`job` has a job by its id, as long as it is there."""
         self._holders: dict[str, dict[str, ExecutorRecord]] = {}
-        #: The jobs of which a task was opened or closed, until somebody looks; None when nobody does.
+        #: Jobs of which a task was opened or closed since the last reading; None without a reader.
         self.watched: dict[str, None] | None = None
         self.accounts = Accounts(lambda vm_id: self._holders.get(vm_id, {}).values(), job)
 

@@ -36,11 +36,11 @@ _DRIFT = 0.15
 _UNKNOWN_TYPE, _UNKNOWN_OWN = 0.85, 0.53
 #: Added to a type's measured spread: no two runs are alike.
 _OWN = 0.1
-#: Of so many jobs of a type it is kept how wrong they were, of which each counts for half after so many
-#: more; and of so many types, those that ended last. Chosen: beliefs and machines change.
+#: Number of jobs of a type whose errors are kept, number of further jobs after which each counts for half,
+#: and number of types, those that ended last. Chosen: beliefs and machines change.
 _KEPT, _HALF, _TYPES = 40, 20, 500
-#: So many jobs say that variances of own parts are so many times those of their types' spreads, before there
-#: are any. Chosen: profiles are measured in one sitting.
+#: Weight, in jobs, of the prior of a type's own variance, and the prior as a multiple of the variance of its
+#: spread. Chosen: profiles are measured in one sitting.
 _PRIOR, _WIDER = 5.0, 1.5
 #: No job counts as more wrong than this, for better or worse: by a factor of 150.
 _MOST = 5.0

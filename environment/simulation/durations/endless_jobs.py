@@ -13,7 +13,7 @@ from conf.units import SECONDS_PER_HOUR
 from environment.pools import Terms
 from environment.types import Job, Rework, Vm
 
-#: No power of e beyond this is a number that anybody waits for.
+#: No power of e beyond this is a useful number of seconds.
 _MOST_EXPONENT = 700.0
 #: Halvings by which a time is found within a millionth part.
 _HALVINGS = 60

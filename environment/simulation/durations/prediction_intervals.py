@@ -21,8 +21,8 @@ Where = Literal["before", "within", "after"]
 
 #: Percentiles of the lower and the upper end of an interval: 90 of 100 lie between them.
 LOW, HIGH = 5.0, 95.0
-#: Of so many errors at least ends are mended, and so many of the latest count. Chosen: of 20, one is beyond
-#: the twentieth part at either end; 300 are some hours of a busy cluster, which changes.
+#: Least number of errors by which ends are corrected, and number of the latest that count. Chosen: of 20, one
+#: is beyond the twentieth part at either end; 300 are some hours of a busy cluster, which changes.
 _FEWEST, _MOST = 20, 300
 #: Number of errors of about equal drawn values that correct an end: a job with a long wait is overtaken by
 #: more than one that starts soon. Chosen: three are beyond the twentieth part.

@@ -43,7 +43,7 @@ class Executors:
     """A running job's executors, by their places in `State.placement`, in the order of their launch."""
 
     order: list[int]
-    #: Those that are missing, and the VM, by number, on which each was.
+    #: Missing executors, and the VM, by number, on which each was.
     lost: dict[int, int] = field(default_factory=dict)
     #: How far the job is, and how far it is believed to be; once a spot VM was taken from under it.
     progress: Progress | None = None

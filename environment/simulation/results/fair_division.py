@@ -17,7 +17,7 @@ from environment.types import FloatArray, IntArray
 
 By = Literal["queue", "user"]
 
-#: So many numbers, moments times parties, are computed at once.
+#: Numbers, moments times parties, that are computed at once.
 _AT_ONCE = 2_000_000
 #: Of shares; smaller ones are dust of adding and taking away.
 DUST = 1e-9

@@ -29,7 +29,7 @@ class Party:
     """
 
     queue: str
-    #: None where all users of the queue are meant; empty of jobs that are nobody's.
+    #: None for all users of the queue; empty for jobs without an owner.
     user: str | None
     weight: float
     jobs: int

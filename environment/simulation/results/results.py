@@ -45,7 +45,7 @@ class SimulatedBill:
     used: float
     #: While they booted.
     booting: float
-    #: While nobody held them.
+    #: While they were not held.
     idle: float
     #: While executors of a spot VM that is taken away were moved.
     draining: float

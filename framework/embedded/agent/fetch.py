@@ -36,7 +36,7 @@ if __name__ == "__main__":
 from framework.host.process_tree import become
 
 _REMOTE = ("http", "https")
-#: Seconds in which something has to come of a file that is fetched.
+#: Seconds in which some bytes of a fetched file have to arrive.
 _PATIENCE = 60.0
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 #: Bytes that are copied at once.

@@ -310,7 +310,7 @@ def _write_at_last(name: str, text: str) -> None:
             return _write(name, text)
         except OSError as error:
             if error.errno not in _PASSING:
-                return None  # somebody took the records away: then nobody waits for them either
+                return None  # the records were removed: then no daemon waits for them either
             time.sleep(1.0)
 
 

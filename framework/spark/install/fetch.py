@@ -233,7 +233,7 @@ def _dump_spark(place: Path, archive: Path) -> None:
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(archive.parent),
-        "SPARK_CONF_DIR": str(archive.parent / "conf"),  # nobody's
+        "SPARK_CONF_DIR": str(archive.parent / "conf"),  # without anyone's settings
     }
     settings = {
         "spark.master": "local[2]",

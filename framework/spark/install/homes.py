@@ -22,7 +22,7 @@ _FETCHED = r"\d+\.\d+"
 _CORE = re.compile(r"spark-core_[\d.]+-(\d+\.\d+\.\d+)[^/]*\.jar")
 #: The version that ran the jobs of daemons that knew only one.
 FORMERLY = "3.5"
-#: Seconds for which one that was there is taken to be there still.
+#: Seconds for which a found installation is assumed to be there still.
 _LOOK_AGAIN = 1.0
 
 
@@ -93,7 +93,7 @@ class SparkHomes:
         self._environ = environ
         #: Where those are that were fetched.
         self.folder = Path(config.folder).expanduser() if config.folder else fetched_folder()
-        #: Until when those are taken to be there that were, by the clock that only goes on.
+        #: Until when found installations are assumed to be there, by the monotonic clock.
         self._there_until: dict[str, float] = {}
 
     @property
