@@ -25,7 +25,7 @@ log = structlog.get_logger("leader")
 _WATCH = 1.0
 #: Seconds before a daemon that could not take the lead up tries again, so that another may.
 _PAUSE = 5.0
-#: Seconds between two looks for drivers that nobody waits for.
+#: Seconds between two searches for drivers that no job waits for.
 _SWEEP = 15.0
 
 
@@ -122,7 +122,7 @@ class Candidate:
         while not over.is_set() and not why:
             try:
                 why = self._election.lost(_WATCH)
-            except Exception as error:  # a lead that cannot be watched may be anybody's
+            except Exception as error:  # a lead that cannot be watched may be another daemon's
                 why = f"{type(error).__name__}: {error}"
         if why:
             log.error("no longer leading", why=why)

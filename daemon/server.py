@@ -93,7 +93,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
             ),
         )
         _settle()
-        # Several threads make an answer in turn: each of their turns would wait 5 ms for somebody else's.
+        # Several threads make an answer in turn: each of their turns would wait 5 ms for another thread's.
         sys.setswitchinterval(_SWITCH_SECONDS)
 
         def look() -> None:

@@ -15,7 +15,7 @@ from daemon.core.errors import RejectedError
 from daemon.core.identity import EVERYBODY, Person, Submitter
 from environment.model.messages.records import JobRecord
 
-#: Where an ASGI scope holds the permit; the gate puts it there once somebody is known.
+#: Where an ASGI scope holds the permit; the gate puts it there once the caller is known.
 PERMIT = "stoker.permit"
 _SAFE = frozenset({"GET", "HEAD"})
 _JOB = re.compile(r"\bjob-[1-9][0-9]*\b")

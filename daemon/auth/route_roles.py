@@ -102,7 +102,7 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("PUT", "/v1/users/{name}"): _ADMIN,
         ("DELETE", "/v1/users/{name}"): _ADMIN,
         ("POST", "/v1/users/{name}/tokens"): _ADMIN,
-        # One's own; anybody's are an admin's to end, see the route.
+        # One's own; an admin may end others', see the route.
         ("DELETE", "/v1/tokens/{token}"): _READ,
         ("POST", CREATE): Rule("submit", "in_body"),
         ("GET", f"/{VERSION}/submissions/status/{{submission_id}}"): Rule("read", "by_id"),
@@ -118,7 +118,7 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
 
 #: The rule for a path without a route: a caller with a known token learns that there is none.
 _NOWHERE = _READ
-#: Of a route that nobody has said anything of.
+#: The rule of a route without one in the table.
 _DENIED = Rule("admin", "denied")
 #: Below these, a caller without a token is told that there is nothing, and not asked for one.
 _KEYED_BELOW = ("/page/", "/v1/applications/", "/v1/spark/", VMS, file_delivery.PATH)

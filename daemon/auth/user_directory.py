@@ -206,7 +206,7 @@ class Directory:
                 detail = f"{name} stands in the file {self._file}: change that"
                 raise RejectedError(409, "A user of the file", detail)
             found = self._store.change(name, change)
-            self._version = ""  # somebody else may have changed something as well
+            self._version = ""  # another daemon may have changed something as well
             self._of_store = {key: user for key, user in self._of_store.items() if key != name}
             self._of_store |= {} if found is None else {name: found}
             self._known = _known(self._of_file, self._of_store)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from environment.model.messages.records import JobRecord
 from environment.simulation.durations.prediction_intervals import Interval, Where
 
-#: So many seconds beside an interval do not count: no estimate is as exact as the daemon's own rounds.
+#: Seconds beside an interval that do not count: no estimate is as exact as the daemon's own rounds.
 SECONDS_BESIDE = 2.0
 
 
@@ -42,7 +42,7 @@ class Estimate:
         )
 
 
-#: So many starts have to be known for intervals to be corrected by them.
+#: Number of known starts from which intervals are corrected by them.
 _FEW = 20
 #: Of fewer draws than these an interval says little.
 _FEW_DRAWS = 10

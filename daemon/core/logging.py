@@ -20,7 +20,7 @@ Event = MutableMapping[str, Any]
 
 #: Seconds' worth of lines that may come at once.
 _BURST = 10.0
-#: Kinds of lines that are told apart; texts of more kinds than this are somebody's input.
+#: Kinds of lines that are distinguished; texts of more kinds than this contain users' input.
 _MOST_KINDS = 1000
 
 

@@ -36,7 +36,7 @@ class Health:
 
     ready: bool
     checks: Mapping[str, str]
-    #: Those of them that are not well.
+    #: Checks that are not well.
     bad: frozenset[str] = frozenset()
 
 

@@ -15,7 +15,7 @@ from daemon.auth.sessions import COOKIE
 from daemon.http.server.problem_details import MEDIA_TYPE, Problem
 
 _REFERENCE = "#/components/schemas/"
-#: Keys that pydantic leaves as they are called in Python, where a number was made of something else.
+#: Keys to which pydantic gives their names in Python, where a number is made of something else.
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _SCHEMES = {
     "token": {

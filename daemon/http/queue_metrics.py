@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from daemon.core.queue_status import QueuesStatus, QueueStatus
 
-#: So many queues have time series of their own, the first of the tree; the others are one together.
+#: Number of queues with time series of their own, the first of the tree; the others are one together.
 MOST_LABELS = 200
 #: Name of all other queues together: no queue can have this name.
 OTHERS = "(others)"

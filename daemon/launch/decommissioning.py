@@ -25,9 +25,9 @@ log = structlog.get_logger("draining")
 
 #: Threads, seconds that one may be busy with a driver, and seconds for each step of that.
 _THREADS, _PATIENCE, _STEP = 4, 15.0, 5.0
-#: Seconds until a driver that has heard it is told the same again.
+#: Seconds until a driver that has received it is notified again.
 _AGAIN = 10.0
-#: Pauses until one that has not heard it is told again.
+#: Pauses until one that has not received it is notified again.
 _BACKOFF = Backoff(first=1.0, longest=60.0)
 #: Seconds for which executors are kept until another one is there to take their blocks.
 _COMPANY = 120.0

@@ -74,7 +74,7 @@ def copy_event_logs(
 def _logs_in(folder: Path, job_id: str) -> Iterator[SparkEventLog]:
     files: dict[str, list[str]] = {}
     for name in list_beneath(folder, "events"):
-        if not Path(name).name.startswith("."):  # checksums, which nobody asks for
+        if not Path(name).name.startswith("."):  # checksums, which no reader needs
             files.setdefault(Path(name).parts[1], []).append(name)
     for top, names in files.items():
         if match := _NAME.fullmatch(top):

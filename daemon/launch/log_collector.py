@@ -70,7 +70,7 @@ class LogKeeper:
             return
         with self._lock:
             if event.task_id in self._held:
-                return  # it is told again, as it is not stored yet
+                return  # it is reported again, as it is not stored yet
             self._held[event.task_id] = (time.monotonic() + _HELD, event, stored)
         self._crew.hand(
             event.task_id, lambda: self._let_go(event.task_id, self._why(event.task_id, event.exit_code))

@@ -28,7 +28,7 @@ RETRY = 0.5
 #: Seconds after which ZooKeeper takes a silent leader for gone. Its default tick allows 4 at least.
 SESSION = 4.0
 
-# ZooKeeper's absence is told by `state`; kazoo would tell it again and again.
+# `state` reports ZooKeeper's absence; kazoo would log it again and again.
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)
 
 
@@ -128,7 +128,7 @@ class LeaseElection(_StoreElection):
                 self.state = "leads"
                 return self._term
         except StoreBusyError:
-            pass  # somebody was quicker
+            pass  # another process was quicker
         except StoreStuckError as error:
             log.warning("the previous leader blocks the store, and is ended", why=str(error))
             self._clear()

@@ -69,7 +69,7 @@ def back_up(
         if replace:
             draft.replace(target)
         else:
-            os.link(draft, target)  # fails if somebody was quicker
+            os.link(draft, target)  # fails if another process was quicker
         sqlite_file.sync_folder(target.absolute().parent)
     except sqlite3.Error as error:
         raise BackupError(f"{store} cannot be copied to {target}: {error}") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from daemon.store.rows.database import StoreError
 
-#: Findings of one check that are told one by one.
+#: Findings of one check that are reported one by one.
 _MOST = 20
 
 

@@ -31,7 +31,7 @@ _STEP = 50
 _SETTLES = 60.0
 #: Seconds between two looks when there is nothing to do.
 _PAUSE = 30.0
-#: Seconds between two looks for uploaded files that nobody needs.
+#: Seconds between two searches for uploaded files that no job needs.
 _SWEEP = 600.0
 #: Of the time, so much may be spent on removing.
 _SHARE = 0.2

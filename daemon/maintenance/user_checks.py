@@ -14,7 +14,7 @@ from daemon.store.rows.damaged_rows import Damages
 from daemon.store.rows.database import Database, StoreError
 from daemon.store.rows.record_tables import USERS
 
-#: Networks with more addresses than this are nobody's own proxies.
+#: Networks with more addresses than this are more than one's own proxies.
 _LARGEST = 1 << 24
 
 

@@ -91,7 +91,7 @@ def trace_of(past: PastJob) -> TraceSpans:
         *(_of_task(task, end) for task in past.tasks[:_MOST_EXECUTORS]),
         Span("bill", over, end, {"stoker.cost": record.cost, "stoker.settled": past.settled}),
     ]
-    # Ids of jobs are no other's of the same store; those of two daemons are told apart by the moment.
+    # Ids of jobs are unique in a store; the moment distinguishes those of two daemons.
     return TraceSpans(f"{job.id} {job.submitted_at!r}", root, spans)
 
 

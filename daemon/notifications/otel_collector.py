@@ -29,7 +29,7 @@ VERSION = version("stoker")
 _PATH = "/v1/traces"
 #: Statuses after which the protocol sends again; any other refusal is for good.
 _AGAIN = frozenset({429, 502, 503, 504})
-#: Bytes of an answer that are read, characters of it that are told, seconds that it may ask for.
+#: Bytes of an answer that are read, characters of it that are reported, seconds that it may ask for.
 _LONGEST_ANSWER, _LONGEST_WHY, _LONGEST_PAUSE = 1 << 16, 200, 300.0
 _TOKEN, _TEXT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"), re.compile(r"[\x20-\x7e]*")
 

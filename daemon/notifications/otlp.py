@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 #: Types of an attribute; None is left out.
 Value = str | bool | int | float | Sequence[str] | None
-#: Of a text so many characters, of a list so many texts, of a span so many events are told.
+#: Maximum characters of a text, texts of a list, and events of a span that are sent.
 _LONGEST, _MOST_VALUES, _MOST_EVENTS = 1000, 100, 128
 #: As the protocol counts them: a span within one process; one that failed.
 _INTERNAL, _ERROR = 1, 2

@@ -17,7 +17,7 @@ from daemon.store.queries.insert_jobs import Admission
 from daemon.store.rows.events import NumberedEvent
 from environment.model.messages.records import JobRecord
 
-#: By which it is known how far it is; no webhook can have this name.
+#: Key of its position in the store; no webhook can have this name.
 NAME = "/telemetry"
 #: Jobs of which it is remembered when they were accepted, and events of one that are read.
 _MOST_ACCEPTED, _MOST_EVENTS = 20_000, 1000

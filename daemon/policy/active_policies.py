@@ -49,7 +49,7 @@ class PolicySwitch:
         self._store = store
         self._deciders = self._make_deciders(self._kept("policy", config.policy) or config.policy)
         self._shadow = self._make_shadow(self._kept("shadow", config.shadow))
-        #: Those that were switched off; closed by the loop, which may still be using them.
+        #: Policies that were switched off; closed by the loop, which may still be using them.
         self._retired: list[PolicyRunner | Shadow] = []
         self._lock = Lock()
 

@@ -37,7 +37,7 @@ _BATCH = 64
 #: Seconds after which a thread that waits for a decision does something else for a moment.
 _MEANWHILE = 0.5
 
-#: Decisions with faults, without a placement of its own between, by which a policy is said to fail.
+#: Decisions with faults, without a placement of its own between, after which a policy is said to fail.
 _FAILS = 3
 
 #: Seconds that a policy has to save its learned state, when it is switched off.

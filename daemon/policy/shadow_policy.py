@@ -26,7 +26,7 @@ log = structlog.get_logger("shadow")
 
 #: Decisions that may wait for it; each holds a view. Chosen: enough for a burst, and little memory.
 _BACKLOG = 64
-#: Seconds between two writes to the store, so that these hold up nobody else's.
+#: Seconds between two writes to the store, so that these delay no others.
 _FLUSH = 1.0
 
 #: One decision of the acting policy: the verdict, the rest of the queue, and the deciding policy.

@@ -17,7 +17,7 @@ log = structlog.get_logger("queues")
 
 #: The fact of the store that holds it, and how many seconds of it a daemon that is killed forgets at most.
 FACT, EVERY = "past use", 60.0
-#: Of so many queues and users at most, those that have had most: 10 ms and half a megabyte.
+#: Maximum number of queues and users, those that have had most: 10 ms and half a megabyte.
 _KEPT = 5000
 #: Its time, and by queue and user (None: of all) the average of the held resources, thousandths.
 _Kept = tuple[float, list[tuple[str, str | None, dict[str, float]]]]

@@ -98,7 +98,7 @@ class QueueAdmission:
     def __init__(self) -> None:
         self._lock = Lock()
         self._waiting: Waiting = lambda *_: 0
-        #: Those that were let in and do not wait yet, by queue and user as `Waiting` has them.
+        #: Admitted jobs that do not wait yet, by queue and user as in `Waiting`.
         self._coming: Counter[tuple[str, str | None]] = Counter()
 
     def note(self, waiting: Waiting) -> None:

@@ -18,10 +18,10 @@ from environment.queues.sorted_lines import demand
 from environment.resources import Resources
 from environment.types import PlacementRequest
 
-#: Of so many jobs, the first in the order, it is known which are before which.
+#: Number of jobs, the first in the order, whose places are known.
 PLACES = 1000
-#: Seconds between two looks, at least and at most, and in between how many times as long as one took: with
-#: very many jobs in very many queues it is some 10 ms, in which nobody is answered.
+#: Seconds between two snapshots, at least and at most, and in between a multiple of the time that one took:
+#: with very many jobs in very many queues it is some 10 ms, in which no request is answered.
 _BETWEEN, _TIMES = (0.5, 5.0), 40.0
 #: How many times its share a queue must have had for that to be said.
 _NOTICEABLE = 1.05

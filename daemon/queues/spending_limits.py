@@ -20,7 +20,7 @@ FACT = "allowances"
 #: The share of its limit at which a budget counts as used up: seldom is all of it used, as jobs are whole.
 #: Chosen.
 _NEARLY = 0.95
-#: So many are told of on a day: users are many.
+#: Maximum number of overspending users and queues reported per day: users are many.
 _MOST = 1000
 _Told = tuple[str, set[tuple[str, str | None, str]]]
 _KEPT_AS: TypeAdapter[_Told] = TypeAdapter(_Told)

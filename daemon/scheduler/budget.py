@@ -43,7 +43,7 @@ class BudgetWatch:
         #: The value of the fact, and the value to report.
         self._read, self._said = told, ""
         self._news: list[HistoryEvent] = []
-        #: Why the model holds openings back, as it was told last.
+        #: The last reported reason why the model holds openings back.
         self._held = ""
 
     def begin(self) -> None:

@@ -40,7 +40,7 @@ class CommandExecutor:
             case cmd.YieldDriver(job_id=job_id):
                 self._drivers.give_way(job_id)
             case cmd.Decommission():
-                pass  # its driver is told when it asks, as often as it asks: the executors' records say so
+                pass  # its driver gets them whenever it asks: the executors' records have them
             case cmd.OpenVm(lease_id=lease_id):
                 self._open(lease_id)
             case cmd.CloseVm(lease_id=lease_id, machine_id=machine_id):

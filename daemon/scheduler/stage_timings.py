@@ -45,7 +45,7 @@ class Stages:
             self._seconds.labels(stage)
         for state in sorted(ENDED_EXECUTOR):
             self._ended.labels(state)
-        #: Since when the job waits that waits longest, seconds; None where nobody waits. For the loop to set.
+        #: How long the longest waiting job has waited, seconds; None where none waits. For the loop to set.
         self.waits_since: float | None = None
 
     @contextmanager

@@ -183,5 +183,5 @@ class SparkErrors:
             message=problem.get("detail") or f"HTTP status {status}",
             highest_protocol_version=VERSION if status == UNKNOWN_VERSION else None,
         )
-        # Java's client follows no redirection of what it posts: it is told who leads, and asks the next.
+        # Java's client follows no redirection of a POST: it gets the leader's address, and asks the next.
         return Written(error, 503 if status < 400 else status, headers)

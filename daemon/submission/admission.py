@@ -69,10 +69,10 @@ class Intake:
         self._queued = 0
         self._queues = queues
         self._rooms = queue_admission.QueueAdmission()
-        #: Those that were accepted and are not among them yet, with queue and user where there are queues.
+        #: Accepted jobs that are not among them yet, with queue and user where there are queues.
         self._arriving: dict[str, tuple[str, str] | None] = {}
         self._vms: tuple[Vm, ...] = ()
-        #: On which terms those of them are had that their cloud may take away.
+        #: Terms of those VMs that their cloud may take away.
         self._spot: frozenset[Terms] = frozenset()
         #: The most that we may have in all, by Mesos' names of resources.
         self._quota: Quota = {}

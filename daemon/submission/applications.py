@@ -51,9 +51,10 @@ _BY_THEMSELVES = frozenset({"finished", "failed"})
 _LEAVE_PATIENCE = 5.0
 #: Seconds within which a driver's requests and releases are stored.
 _NOTE_PATIENCE = 10.0
-#: Seconds that a silence grows by between two looks at most: when the daemon slept, drivers spoke to nobody.
+#: Seconds that a silence grows by between two checks at most: when the daemon slept, drivers found no
+#: listener.
 _LONGEST_STEP = 1.0
-#: Lost executors that a driver is told of, the latest.
+#: Number of lost executors that are reported to a driver, the latest.
 _MOST_LOST = 100
 #: MiB of the heap of an executor whose job states none, as in Spark.
 _DEFAULT_HEAP_MIB = 1024
@@ -234,7 +235,7 @@ class Applications:
         going_on = {job.job.id: job for job in jobs if not job.ended}
         for job_id, job in going_on.items():
             if job.job.client_driver:
-                self._sessions[job_id] = self._found("", job)  # its key is looked up when somebody comes
+                self._sessions[job_id] = self._found("", job)  # its key is looked up at the first request
         for job_id in self._records.with_secret():
             if job_id not in going_on:
                 self._records.forget(job_id)

@@ -40,8 +40,8 @@ LIST_PERIOD, NOTICE_PERIOD = 30.0, 5.0
 PRICES_PERIOD = 300.0
 #: Seconds after an opening in which it is seen that none was opened twice, before both have booted.
 SOON = 2.0
-#: A list that says nothing new is told again after so many seconds; at once for so long after something was
-#: opened or closed, as its time has to come until it means something.
+#: A list without news is reported again after so many seconds; at once for so long after a VM was opened or
+#: closed, as it means something only from some time on.
 TELL_AGAIN, UNSETTLED = 300.0, 180.0
 #: Seconds for a call. Providers have limits of their own, that are shorter.
 PATIENCE = 120.0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from daemon.what_if.recorded_jobs import RecordedJobs
 
 _NOT_SO = "This cannot be played"
-#: So many VMs may all cases of a question have beside those that there are: they are made in the daemon.
+#: Maximum number of VMs that all cases of a question add to the present ones: they are made in the daemon.
 _MOST = 10_000
 
 

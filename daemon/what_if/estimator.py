@@ -37,9 +37,10 @@ _DRAWS, _SECONDS = 20, 4.0
 _PAUSE, _REST = 2.0, 10.0
 #: Number of jobs that are followed until their true values are known.
 _KEPT = 20_000
-#: So many of them are kept at once, and so many times as long as that took the store is left to others.
+#: Number of estimates that are stored at once, and multiple of that time for which the store is left to
+#: others.
 _AT_ONCE, _ASIDE = 200, 4.0
-#: Of so many jobs that are over it is taken up how far their estimates were off.
+#: Number of ended jobs whose estimation errors are restored.
 TAKEN_UP = 600
 #: The part of an error that does not count: seconds, and dollars.
 _SECONDS_BESIDE, _DOLLARS_BESIDE = 10.0, 0.001

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from daemon.core.errors import RejectedError
 
-#: So many questions of one user, and of all, are answered or wait for that at once.
+#: Number of questions of one user, and of all, that are answered or wait at once.
 _EACH, _ALL = 2, 8
 _LATER = {"Retry-After": "5"}
 

@@ -18,7 +18,7 @@ from environment.view import ClusterView
 #: A page of so many jobs, the newest first, before one; as the store gives them.
 Page = Callable[[int, str | None], list[JobRecord]]
 
-#: So many jobs are played at most, so many are looked at for that, and so many are read at once.
+#: Maximum number of jobs that are played, that are read for that, and that are read at once.
 _MOST, _LOOKED_AT, _PAGE = 5_000, 20_000, 500
 
 

@@ -39,7 +39,7 @@ from framework.host.stop_signals import unblocked
 #: For how long a question waits for its turn: longer than other questions of callers that are no operators
 #: take.
 _TURN = 30.0
-#: So many cases are played at most, times policies.
+#: Maximum number of cases times policies that are played.
 _PLAYED = 64
 #: The daemon's own first draw may take so long; users' are over with their time.
 _OWN = 60.0

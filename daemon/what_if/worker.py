@@ -118,7 +118,7 @@ def main(asked: BinaryIO, told: BinaryIO) -> None:
         except EOFError:
             return
         for name, options in question.policies:
-            with suppress(Exception):  # which is told when it is played
+            with suppress(Exception):  # which is reported when it is played
                 compile_for(name, options)
         told.write(READY)
         told.flush()

@@ -90,7 +90,7 @@ class DrawAnswer:
         return cls(policy, draw, played, failure)
 
 
-#: So many requests are written at once.
+#: Number of requests that are written at once.
 _AT_ONCE = 50
 
 

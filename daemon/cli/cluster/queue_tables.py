@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 
 #: Columns that a list is left without where it would be too wide, the first first.
 _SPARE = ("weight", "guaranteed", "most", "used", "waits longest", "due")
-#: The units of amounts in settings, beside those that are said in their names.
+#: The units of amounts in settings, beside those in their names.
 _DOLLARS = {"dollars_per_hour": "/h", "dollars_per_day": "/day"}
 
 

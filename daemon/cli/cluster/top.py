@@ -21,7 +21,7 @@ Json = Mapping[str, Any]
 _PAGE, _PAGES = 500, 20
 #: States of a VM that is paid for.
 _PAID = ("up", "unreachable", "booting", "draining", "closing")
-#: So many jobs in a row that wait for the same are one line.
+#: Number of jobs in a row with the same reason that become one line.
 _ALIKE = 3
 _RUNNING = ("placing", "starting", "running", "relaunching")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Json = Mapping[str, Any]
 
-#: For so long the queue is played, as the daemon has it; and of so many files it is told, which are in a URL.
+#: Seconds for which the queue is played, as in the daemon; and number of files that fit the URL.
 _SECONDS, _MOST_FILES = 4.0, 200
 
 

@@ -72,7 +72,7 @@ def events(
     """
     after: int | None = None
     while True:
-        # It may go away between two pages; those that were told are not told again.
+        # The daemon may go away between two pages; printed events are not printed again.
         fetch = partial(client.events, job=job_id, since=since, after=after, limit=_PAGE)
         over = False
         if follow and job_id is not None:  # asked for first: its last event is there when it is over

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from stoker import Stoker
 
-#: So many of a job's events are shown with all else of it: the last ones.
+#: Number of a job's events that are shown with all else of it: the last ones.
 _EVENTS = 10
 
 

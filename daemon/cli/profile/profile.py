@@ -27,7 +27,7 @@ profile = typer.Typer(
     help="Measure Spark jobs, and learn how long they take.", rich_markup_mode=None, no_args_is_help=True
 )
 
-#: So many runs without an event log are named, the others counted. Chosen: a line or two.
+#: Number of runs without an event log that are named, the others are counted. Chosen: a line or two.
 _NAMED = 5
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `profile run` wrote.")]

@@ -20,7 +20,7 @@ class Files:
     profiles: Path | None
     workload: Path | None
     cluster: Path | None
-    #: Of which scenario the cluster is.
+    #: Name of the cluster's scenario.
     scenario: str | None
 
     @property

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from audit.savings.plays import DollarRange
     from audit.savings.predict import Savings
 
-#: So many changes are shown.
+#: Number of changes that are shown.
 MOST = 10
-#: So many lines of a table, and so many files that were not read, are shown; the rest is counted.
+#: Number of lines of a table, and of unread files, that are shown; the rest is counted.
 _LINES, _UNREAD = 20, 5
 _MIB = 1 << 20
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from environment.queues.types import Sharing
     from environment.simulation.results.fairness import Fairness, Party
 
-#: As many queues or users are shown of a run; of more, those that are furthest from their fair parts.
+#: Maximum number of queues or users that are shown of a run; of more, those furthest from their fair parts.
 _SHOWN = 30
 _EXPLAINED = """
 share: of the cluster, of what is scarcest to it, while it had jobs

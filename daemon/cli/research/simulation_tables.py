@@ -29,7 +29,7 @@ _SPREAD = " ±: the standard deviation over seeds."
 MOST_FAILED = 0.5
 #: Numbers that are compared on the same seeds, with their titles.
 _COMPARED = {"cost": "cost", "average_completion": "completion"}
-#: So many types without a profile are named, the others counted. Chosen: a line.
+#: Number of types without a profile that are named, the others are counted. Chosen: a line.
 _NAMED = 8
 #: Columns that are left out first where a terminal is narrow.
 _SPARE = ("decision µs", "longest wait s", "95 % s", "good", "knows", "lost core h", "openings", "duration s")

@@ -21,7 +21,7 @@ Json = Mapping[str, Any]
 _GIVEN = 5
 #: Of jobs that share a reason, so many are named.
 _IDS = 3
-#: So many reasons stand below a table.
+#: Number of reasons below a table.
 _WHYS = 10
 #: Reason of a job that waits only for those before it (daemon/http/routes/jobs/waiting_reasons.py).
 _BEHIND = re.compile(

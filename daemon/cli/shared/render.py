@@ -21,7 +21,7 @@ from conf.util.printable import visible
 
 NONE = "-"
 
-#: Where nobody's terminal sets a width, lines are as long as they are: programs read them (columns).
+#: Where no terminal sets a width, lines are as long as they are: programs read them (columns).
 _PIPE_WIDTH = 100_000
 #: A cell that is cut keeps so many characters at least; between two columns there are so many.
 _SHORTEST, _GAP = 6, 3

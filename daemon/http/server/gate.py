@@ -33,7 +33,7 @@ log = structlog.get_logger("api")
 LONGEST_BODY = 1 << 20
 #: Bytes of bodies that may be held at one time, those that are still arriving among them.
 _MOST_BODIES = 32 << 20
-#: So many bodies of this size (bytes) are read of clients that may bring their token in the body.
+#: Number of bodies of this size (bytes) that are read for clients that may send their token in the body.
 _MOST_STRANGERS = 64
 _LONGEST_OF_STRANGERS = 256 << 10
 #: Size of a request that needs no room: the drivers' heartbeats must get through.
@@ -47,7 +47,7 @@ FILES = "/v1/files/"
 _AGAIN = {"Retry-After": "1"}
 _CLOSE = {"Connection": "close"}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-#: How part of a file may be said to be one; nothing is said of an empty file.
+#: Content types of a part of a file; an empty file has none.
 _PARTS = frozenset({"", "application/octet-stream"})
 
 #: Told of every answer: method, route, status, seconds.
@@ -143,7 +143,7 @@ class Gate:
             refusal, scope[BODY] = _understood(headers, held)
         body = bytes(held)
         if refusal is None and scope["path"] == CREATE:
-            # Behind this line nobody sees the token: it cannot be kept, logged or shown.
+            # Behind this line the token is hidden: it cannot be stored, logged or shown.
             token = token_taken(scope.get(BODY))
             body = json.dumps(scope.get(BODY)).encode()
             if strange:

@@ -29,7 +29,7 @@ from daemon.store.rows.database import StoreError
 log = structlog.get_logger("api")
 
 MEDIA_TYPE = "application/problem+json"
-#: Values of one request that are told to be wrong.
+#: Number of wrong values of one request that are reported.
 _MOST_ERRORS = 100
 
 

@@ -18,8 +18,8 @@ from environment.model.messages.states import ExecutorState, JobState
 from environment.model.messages.vm_accounts import Account
 from environment.number_format import natural_key
 
-#: Seconds between two lines of why a job waits, so that a reason that comes and goes fills no store: one that
-#: comes sooner is told when they are over, if it still stands.
+#: Seconds between two lines of a job's reasons, so that a reason that comes and goes fills no store: one that
+#: comes sooner is written when they are over, if it still stands.
 _BETWEEN_REASONS = 5.0
 #: Executors that are named in one line.
 _MOST_NAMED = 20
@@ -36,7 +36,7 @@ _OF_LEASES: Mapping[LeaseState, Kind] = {
     "closed": "vm closed",
     "lost": "vm lost",
 }
-#: The others are told by why a job waits, and by its executors' launch.
+#: The other states are recorded by a job's reason, and by its executors' launch.
 _OF_STATES: Mapping[JobState, Kind] = {
     "starting": "starting",
     "running": "running",

@@ -212,7 +212,7 @@ def _current(connection: Connection) -> str | None:
     """Number of the latest term; read once per transaction for all its writers."""
     known = notes(connection)
     if "term" not in known:
-        # Read so that nobody can begin another term before this transaction is over.
+        # Read so that no other term can begin before this transaction is over.
         known["term"] = connection.scalar(_TERM.with_for_update(read=True))
     number: str | None = known["term"]
     return number

@@ -95,7 +95,7 @@ class Submissions:
         record, new = await awaited
         headers = {"Location": f"/v1/jobs/{record.job.id}"}
         told = job_bodies.job_body(record, warnings=self._leadership.live().warnings(record.job.type))
-        body = told.model_dump_json()  # which nobody needs to check once more
+        body = told.model_dump_json()  # which needs no second check
         return Response(body, 201 if new else 200, headers, "application/json")
 
     def _send_after(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
