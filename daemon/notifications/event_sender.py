@@ -181,5 +181,5 @@ class EventSender(ABC):
 
     async def close(self) -> None:
         """Let go of connections."""
-        with suppress(Exception):  # they belong to no daemon any more
+        with suppress(Exception):  # they are unused by now
             await self._sender.close()

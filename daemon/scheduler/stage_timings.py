@@ -45,7 +45,7 @@ class Stages:
             self._seconds.labels(stage)
         for state in sorted(ENDED_EXECUTOR):
             self._ended.labels(state)
-        #: How long the longest waiting job has waited, seconds; None where none waits. For the loop to set.
+        #: Since when the longest waiting job has waited, seconds; None where none waits. For the loop to set.
         self.waits_since: float | None = None
 
     @contextmanager
