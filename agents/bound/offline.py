@@ -16,7 +16,7 @@ from environment.types import FloatArray
 
 Told = Callable[[int, int, str], None]
 
-#: Cost limits of a job in the first schedules, as multiples of its cost where VMs are shared perfectly.
+#: Cost limits within which a job begins at once, as multiples of its cost where VMs are shared perfectly.
 _LIMITS = (0.4, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, np.inf)
 #: The first and last temperature, as shares of the value.
 _HOT, _COLD = 2e-3, 1e-5
