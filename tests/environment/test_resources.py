@@ -150,7 +150,7 @@ def test_a_decision_is_void_when_it_was_taken_back() -> None:
         )
     )
     world.place("job-1", FOUR)
-    assert "took back what was free" in world.job().reason
+    assert "rescinded the offers" in world.job().reason
 
 
 def test_capacity_is_what_the_master_tells_or_offers_showed() -> None:

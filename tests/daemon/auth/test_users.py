@@ -277,7 +277,7 @@ def test_a_hash_opens_nothing(house: House) -> None:
         uploads.use(file, "bob", "bob")
     with pytest.raises(ValueError, match="no file with the hash"):
         uploads.use(file)
-    with pytest.raises(ValueError, match="has no file"):
+    with pytest.raises(ValueError, match="does not have a file"):
         uploads.path(file, "bob")
     uploads.use(file, "ann", "bob")  # an operator's, for another
     assert uploads.path(file, "bob").read_bytes() == uploads.path(file, "ann").read_bytes() == data

@@ -113,7 +113,7 @@ def test_what_is_too_large_is_refused(uploads: Uploads, tmp_path: Path) -> None:
         send(uploads, byte * (1 << 20), 1 << 20)
     assert "2 of 2 MiB are used" in refused(507, uploads.put, SHA, len(DATA), 0, DATA)
     none = Uploads(tmp_path / "none", UploadsSection(size=0))
-    assert "takes no files" in refused(413, none.put, SHA, 1, 0, b"x")
+    assert "accepts no files" in refused(413, none.put, SHA, 1, 0, b"x")
 
 
 def test_a_full_disk_keeps_nothing_of_a_part(

@@ -139,7 +139,7 @@ def test_a_queue_with_jobs_is_not_removed(store: Store) -> None:
     status, why = refused(queues.remove, "dev")
     assert (status, "has 2 jobs that are not over" in why) == (409, True), why
     status, why = refused(queues.put, "dev.x", QueueSettings())
-    assert (status, "would take none" in why) == (409, True), why
+    assert (status, "would accept none" in why) == (409, True), why
     assert weights(queues) == CONFIGURED
     queues.patch("dev", {"weight": 2})
 

@@ -189,7 +189,7 @@ def test_a_closing_is_tried_for_ever(offices: list[Office]) -> None:
     until(lambda: at.of(ev.LeaseOpened), "it is opened")
     at.machines.close("p-1.1", "m-1")
     until(lambda: at.machines.status.trouble, "it is told")
-    assert "close p-1.1 came to nothing" in at.machines.status.trouble
+    assert "close p-1.1 failed" in at.machines.status.trouble
     until(lambda: at.of(ev.LeaseClosed), "it is closed")
     assert (at.provider.machines, at.machines.status.trouble) == ({}, "")
 

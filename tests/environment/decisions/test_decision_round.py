@@ -122,8 +122,8 @@ def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -
             Wait("x", keeps=((2, 1.0),)),
             "the VMs that the decision to wait keeps should be pairs of one of the 2 VMs",
         ),
-        (Wait("x", keeps=((0, float("nan")),)), "what the decision to wait keeps should be pairs"),
-        (Wait("x", keeps=(("vm-1", 1.0),)), "what the decision to wait keeps should be pairs"),  # type: ignore[arg-type]  # likewise
+        (Wait("x", keeps=((0, float("nan")),)), "the VMs that the decision to wait keeps should be pairs"),
+        (Wait("x", keeps=(("vm-1", 1.0),)), "the VMs that the decision to wait keeps should be pairs"),  # type: ignore[arg-type]  # likewise
         (Place("job-1", (0,), why=("x" * 20_000,)), "a sentence of the decision's why has more than 10,000"),
     ],
 )

@@ -197,7 +197,7 @@ def test_what_is_not_given_in_time_is_not_waited_for() -> None:
     world.now += HOLD
     seek(world)
     world.wait(TAKING_PATIENCE)
-    assert "was not given up within 180 s" in world.job("job-9").took[0].given_up
+    assert "were not released within 180 s" in world.job("job-9").took[0].given_up
     assert [request.job.id for request in world.model.requests()] == ["job-9"]
     world.tell("finished", "job-1.0")
     world.submit(job("job-10"))

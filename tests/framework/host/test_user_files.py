@@ -176,7 +176,7 @@ def test_the_looks_of_one_submitter_count_for_that_one_alone() -> None:
             with pytest.raises(TimeoutError):
                 files.look(None, f"/mnt/{number}", over.wait, "ann")
         until(lambda: len(files.hanging) == 4)
-        with pytest.raises(TimeoutError, match="earlier looks hang"):
+        with pytest.raises(TimeoutError, match="earlier reads hang"):
             files.look(None, "/mnt/5", over.wait, "ann")
         with pytest.raises(TimeoutError, match="took more than"):
             files.look(None, "/mnt/6", over.wait, "bob")
@@ -197,7 +197,7 @@ def test_the_many_looks_of_two_submitters_close_the_door_for_no_third() -> None:
         with ThreadPoolExecutor(80) as pool:
             list(pool.map(hang, range(80)))
         until(lambda: len(files.hanging) >= 64)
-        with pytest.raises(TimeoutError, match="earlier looks hang"):
+        with pytest.raises(TimeoutError, match="earlier reads hang"):
             files.look(None, "/mnt/80", over.wait, "ann")
         assert files.look(None, "file", lambda: "text", "eve") == "text"
     finally:

@@ -162,7 +162,7 @@ def test_the_most_that_our_roles_may_have_is_told() -> None:
     assert quota_in_all(within, ("c/d", "c/e")) == {"cpus": 5.0}
     assert quota_in_all(within, ("c/d", "c/f/g")) == {"cpus": 9.0}, "g may have any number, so c's is theirs"
     assert quota_in_all(within, ("c/f/g",)) == {"cpus": 9.0, "mem": 5.0}
-    assert "lets role c have 3 cpus" in " ".join(quotas(told, ("c/e",)))
+    assert "grants role c 3 cpus" in " ".join(quotas(told, ("c/e",)))
     assert quota_in_all({"roles": [{"name": "a"}]}, ("a",)) == {}
 
 

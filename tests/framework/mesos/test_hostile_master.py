@@ -196,7 +196,7 @@ def test_garbage_instead_of_http_ends_the_session(master: Master, answer: bytes)
 )
 def test_a_stream_that_says_nothing_more_ends_by_its_silence(master: Master, stuck: bytes) -> None:
     """Records neither wrong nor whole are awaited as long as missing heartbeats."""
-    assert "nothing heard" in ends(master, stuck, closes=False, heartbeat_seconds=0.1)
+    assert "no message" in ends(master, stuck, closes=False, heartbeat_seconds=0.1)
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_what_cannot_be_launched_is_reported_as_never_run(tmp_path: Path) -> Non
         framework.launch(first, task("job-1.0", 1))
         assert "port 1 is not offered" in framework.until("job-1.0", "dropped").message
         framework.launch(first, task("job-1.1", first.ports[0][0]))
-        assert "taken back" in framework.until("job-1.1", "dropped").message
+        assert "rescinded" in framework.until("job-1.1", "dropped").message
         framework.launch(second, task("job-1.2", second.ports[0][0], cpus=99.0))
         assert "lack" in framework.until("job-1.2", "dropped").message
 
@@ -265,7 +265,7 @@ def test_a_silent_master_is_left(tmp_path: Path) -> None:
         mesos.hang()
         try:
             framework.wait(ev.Disconnected)
-            assert "nothing heard" in framework.link.state
+            assert "no message" in framework.link.state
         finally:
             mesos.go_on()
         framework.wait(ev.Subscribed)

@@ -124,7 +124,7 @@ def test_an_agent_that_wants_credentials_gets_them(agent_url: str) -> None:
     """Those of the framework; without them, the error names the missing ones."""
     us = Credentials("me", "hush")
     assert RemoteSandbox(agent_url, "locked", "job-1.0", us).read("stdout", 6, 4) == b"line"
-    with pytest.raises(OSError, match=r"401; it wants mesos\.principal and mesos\.secret_file$"):
+    with pytest.raises(OSError, match=r"401; it requires mesos\.principal and mesos\.secret_file$"):
         RemoteSandbox(agent_url, "locked", "job-1.0").read("stdout", 6, 4)
 
 

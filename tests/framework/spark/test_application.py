@@ -64,7 +64,7 @@ from framework.spark import (
         ({"conf": {f"spark.x{i}": "x" * 4_000 for i in range(25)}}, "settings together: more than 96 KiB"),
         ({"conf": {"spark.x": "\u00e9" * 20_000}}, "settings together: more than 96 KiB"),
         ({"py_files": ("/" + "x" * 50_000, "/" + "y" * 50_000)}, "py_files: together: more than 96 KiB"),
-        ({"environment": {f"X{i}": "x" * 90_000 for i in range(12)}}, "1054 KiB together; .* given 1024"),
+        ({"environment": {f"X{i}": "x" * 90_000 for i in range(12)}}, "1054 KiB together; .* at most 1024"),
         ({"arguments": ("",) * 200_000}, "KiB together"),
         ({"arguments": ("a\0b",)}, "one argument: a NUL"),
     ],

@@ -207,7 +207,7 @@ def test_lost_executors_that_no_quota_lets_come_back_block_nobody(world: World) 
     world.submit(make_job("b", 1))
     world.wait(5.0)
     assert [request.job.id for request in world.model.requests()] == ["b"]
-    assert "lets our roles have 3 cpus in all, but it needs 4 cpus" in world.job("a").reason
+    assert "grants our roles 3 cpus in all, but it needs 4 cpus" in world.job("a").reason
     told(world, (ONE, TWO), cpus=4.0)
     assert [request.job.id for request in world.model.requests()] == ["a", "b"]
 

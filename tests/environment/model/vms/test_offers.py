@@ -93,7 +93,7 @@ def test_what_is_offered_in_part_can_be_used_in_part() -> None:
     view = view.changed(offered=part)
     assert view.room_for(make_request(9)).tolist() == [2]
     assert check(view, make_request(3), Place("job-1", (0, 0, 0))) == (
-        "vm-1 of the free resources of 2 cpus are offered yet",
+        "only 2 cpus of the free resources of vm-1 are offered yet",
     )
     assert shortage(view, make_request(1, cpus=3)) == (
         "room for 0 of 1 executor of 3 cpus and 1024 MiB; of 1 VM, 1 are offered only in part yet"

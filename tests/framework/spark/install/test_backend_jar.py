@@ -44,6 +44,6 @@ def test_why_there_is_no_jar(tmp_path: Path) -> None:
     with pytest.raises(BackendJarError, match=r"cannot be compiled: StokerBackend.scala:1: error: no"):
         backend_jar(spark, (tmp_path,))
     (tmp_path / "file").touch()
-    with pytest.raises(BackendJarError, match="can be kept nowhere"):
+    with pytest.raises(BackendJarError, match="can be stored nowhere"):
         backend_jar(replace(spark), (tmp_path / "file/folder",))
     assert not list(tmp_path.glob("*.jar"))

@@ -392,7 +392,7 @@ def test_whatever_is_wrong_is_told_in_the_protocols_words(door: Door) -> None:
         door("GET", "/v1/submissions/status/x", {"host": "evil"}), 421
     )
     origin = {"origin": "http://evil.example"}
-    assert "may not ask" in refused(door("POST", "/v1/submissions/killall", origin), 403)
+    assert "may not send requests" in refused(door("POST", "/v1/submissions/killall", origin), 403)
     large = {"content-type": "application/json"}
     assert "bytes" in refused(door("POST", "/v1/submissions/create", large, content=b" " * (1 << 21)), 413)
 
