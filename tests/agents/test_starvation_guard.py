@@ -119,7 +119,7 @@ def test_all_times_twice_as_long_change_nothing() -> None:
     ("options", "complaint"),
     [
         ({"idle": 1.5}, "idle: should be between 0 and 1, found 1.5"),
-        ({"patience": "soon"}, "patience: should be seconds, or times what a job is expected to take"),
+        ({"patience": "soon"}, "patience: should be seconds, or a multiple of a job's expected duration"),
     ],
 )
 def test_bad_options_are_told(options: dict[str, object], complaint: str) -> None:

@@ -54,7 +54,7 @@ def test_every_door_goes_by_the_queues(fleet: Fleet) -> None:
     assert submit(fleet, "lab", "").status_code == 201
     for queue, owner, status, why in (
         ("nowhere", "ann", 422, "there is no queue nowhere; jobs can be in "),
-        ("prod", "ann", 422, "queue prod takes no jobs itself"),
+        ("prod", "ann", 422, "queue prod accepts no jobs itself"),
         ("prod.etl", "bob", 403, "bob may not submit to prod.etl; ann may"),
     ):
         properties = {"spark.stoker.queue": queue, "spark.stoker.owner": owner}

@@ -154,7 +154,7 @@ def test_resources_by_sparks_settings_are_taken_from_vms(door: Door) -> None:
     """Resources of Spark's settings must be the job's own; a mismatch is refused with the right form."""
     conf = {"spark.executor.resource.gpu.amount": "2"}
     for resources in ({}, {"gpus": 1.0}):
-        with pytest.raises(RejectedError, match=r"say resources: \{gpus: 2\}"):
+        with pytest.raises(RejectedError, match=r"set resources: \{gpus: 2\}"):
             door.submit(1, conf=conf, resources=resources)
 
 

@@ -99,9 +99,9 @@ def test_jobs_that_never_come_again_are_forgotten() -> None:
         ((0, -1, 0.0), "wait_limit: should be 0 or more, found -1"),
         ((0, 0, -1.0), "patience: should be 0 or more seconds, found -1"),
         ((0, 0, "2"), "patience: should be seconds, or a multiple of a job's expected duration, as in 2x, f"),
-        ((0, 0, "-1x"), "patience: should be seconds, or times"),
-        ((0, 0, "nanx"), "patience: should be seconds, or times"),
-        ((0, 0, "longx"), "patience: should be seconds, or times"),
+        ((0, 0, "-1x"), "patience: should be seconds, or a multiple"),
+        ((0, 0, "nanx"), "patience: should be seconds, or a multiple"),
+        ((0, 0, "longx"), "patience: should be seconds, or a multiple"),
     ],
 )
 def test_wrong_limits_are_explained(limits: tuple[int, int, float | str], message: str) -> None:

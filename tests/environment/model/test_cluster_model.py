@@ -435,7 +435,7 @@ def test_rescinded_offers_are_not_used(world: World) -> None:
     assert names(commands) == []
     assert names(world.wait(1)) == ["Revive"]
     assert [request.job.id for request in world.model.requests()] == ["a", "b"]
-    assert world.job("a").reason.startswith("decided again, since the master took back")
+    assert world.job("a").reason.startswith("decided again, since the master rescinded")
     assert launched(world.place("a", ONE, THREE)) == {"vm-1": ["a.0"], "vm-3": ["a.1"]}
 
 
@@ -467,7 +467,7 @@ def test_jobs_are_placed_in_the_order_of_the_decision(world: World) -> None:
     world.offer()
     placements = ev.Placement("d", (THREE.id,)), ev.Placement("a", (ONE.id,) * 13)
     assert launched(world.send(ev.Decided(world.now, placements))) == {"vm-3": ["d.0"]}
-    assert world.job("a").reason.startswith("decided again, since the master took back")
+    assert world.job("a").reason.startswith("decided again, since the master rescinded")
 
 
 def test_what_was_placed_behind_a_refused_job_is_decided_again(world: World) -> None:

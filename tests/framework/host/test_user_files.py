@@ -148,7 +148,7 @@ def test_what_hangs_is_written_off(folder: Path) -> None:
                 files.look(ann, f"/mnt/{number}", over.wait)
         until(lambda: len(files.hanging) == 4)
         assert files.hanging[0] == "/mnt/0 of ann"
-        with pytest.raises(TimeoutError, match="earlier reads hang, for example /mnt/0 say"):
+        with pytest.raises(TimeoutError, match="earlier reads hang, for example /mnt/0"):
             files.look(ann, "/mnt/5", over.wait)
         assert len(threads()) == 4
         assert all(thread.daemon for thread in threads())

@@ -41,7 +41,7 @@ def test_a_job_starts_on_all_its_vms_or_none() -> None:
     assert view.executors.tolist() == [1, 1]
     assert [job.job.id for job in view.running] == ["job-1"]
     assert not launched(world.place("job-2", world.agents["general-1"]))
-    assert world.job("job-2").reason.startswith("decided again, since the master took back")
+    assert world.job("job-2").reason.startswith("decided again, since the master rescinded")
     world.wait(1.0)
     world.boot("general-2")
     assert launched(world.offer(*world.agents.values())) == {}

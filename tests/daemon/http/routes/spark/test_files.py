@@ -127,7 +127,7 @@ def test_only_files_that_are_there_can_be_named(launcher: Launcher, tmp_path: Pa
     ("uri", "why"),
     [
         ("s3a://bucket/f", "cannot read s3a: URIs: they need hadoop-aws"),
-        ("gs://bucket/f", "takes gcs-connector"),
+        ("gs://bucket/f", "they need gcs-connector"),
         ("nosuch://x/f", "knows no nosuch: URIs"),
     ],
 )
@@ -142,6 +142,6 @@ def test_uris_that_spark_cannot_read_are_refused(
     for good in ("hdfs://n/f", "https://h/f", "local:/f", "ftp://h/f"):
         launcher.check(JobSpec(app=str(here), files=(good,)))
     brought = {"conf": {"spark.hadoop.fs.nosuch.impl": "a.B"}}
-    if "takes" in why:
+    if "they need" in why:
         brought = {"packages": (f"org.x:{why.rpartition(' ')[2]}:1.0",)}  # type: ignore[dict-item]
     launcher.check(JobSpec(app=str(here), files=(uri,), **brought))  # type: ignore[arg-type]
