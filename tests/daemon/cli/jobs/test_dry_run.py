@@ -41,7 +41,7 @@ def test_what_would_come_of_it_is_shown(daemon: Daemon, app: Path, capsys: Captu
     assert told["price"] == "$0.1200 an hour"
     assert told["starts in"] == "0.0 s"
     assert {"ends in", "costs"} < told.keys()
-    assert "under ff. Assumed: nobody else submits anything" in " ".join(shown.split())
+    assert "under ff. Assumed: no more jobs are submitted" in " ".join(shown.split())
     assert daemon.run("submit", "-o", "json", *flags, str(app)) == 0
     tried = json.loads(capsys.readouterr().out)
     assert [each["vm"] for each in tried["placement"]] == ["vm-1"]
