@@ -222,7 +222,7 @@ def test_what_no_quota_lets_us_have_is_refused(door: Door) -> None:
     with pytest.raises(RejectedError, match=said) as refused:
         door.submit(3, executors=3)
     assert (refused.value.status, refused.value.title) == (422, "The job is over the quota")
-    with pytest.raises(RejectedError, match="have 6144 MiB in all, but it needs 7168 MiB"):
+    with pytest.raises(RejectedError, match="our roles 6144 MiB in all, but it needs 7168 MiB"):
         door.submit(1, executors=7)
     door.submit(4, executors=2)
     door.submit(3, executors=3, min_executors=2)

@@ -277,7 +277,7 @@ def test_the_line_is_not_longer_than_threads_can_bear(monkeypatch: pytest.Monkey
     turns = FairQueue()
     with (
         turns.turn("ann", 1.0),
-        pytest.raises(RejectedError, match="1 questions are asked"),
+        pytest.raises(RejectedError, match="1 questions are already waiting"),
         turns.turn("bob", 1.0),
     ):
         pass
