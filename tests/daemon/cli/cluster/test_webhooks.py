@@ -36,7 +36,7 @@ def test_webhooks_are_listed_and_tested(daemon: Daemon, receiver: Receiver, caps
     assert re.search(r"chat .* fails +0 +1 .*answered 403", capsys.readouterr().out)
     assert daemon.run("webhook", "test", "chat") == 0
     assert receiver.take(2) == ["a test of webhook chat"] * 2
-    assert "chat took test-" in capsys.readouterr().out
+    assert "chat accepted test-" in capsys.readouterr().out
     assert daemon.run("webhook", "list", "-o", "json") == 0
     text = capsys.readouterr().out
     (found,) = json.loads(text)["webhooks"]
