@@ -40,7 +40,7 @@ def picture_of(
     if standing == earlier.standing:
         standing = earlier.standing  # so that values computed from it are kept
     leases, notes = model.leases(), model.notes()
-    vms = _vms(model, {lease.agent_id or lease.vm.id: lease for lease in leases}, notes)
+    vms = _vms(model, {lease.vm_id: lease for lease in leases}, notes)
     pools, jvms = _pools(model, leases, notes), model.options.jvms
     return ClusterSnapshot(vms, pools, model.due(now), standing, jvms, bool(model.beyond_room()))
 

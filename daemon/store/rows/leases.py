@@ -51,9 +51,9 @@ def open_leases(connection: Connection, damages: Damages) -> list[Lease]:
 
 
 def leases_of(
-    connection: Connection, damages: Damages, agents: Collection[str], since: float, until: float
+    connection: Connection, damages: Damages, vm_ids: Collection[str], since: float, until: float
 ) -> list[Lease]:
-    """Leases of these agents' VMs that booted after `since` and were requested before `until`.
+    """Leases of these VMs that booted after `since` and were requested before `until`.
 
     Times are seconds since the epoch; leases that took longer than an hour to boot may be missing.
     """
@@ -61,9 +61,7 @@ def leases_of(
     rows = connection.execute(sa.select(*_KEPT).where(asked).order_by(leases.c.asked_at, leases.c.id)).all()
     found = (damages.read("leases", key, None, read_lease, text) for key, text in rows)
     return [
-        each
-        for each in found
-        if each is not None and each.agent_id in agents and (each.ready_at or 0) > since
+        each for each in found if each is not None and each.vm_id in vm_ids and (each.ready_at or 0) > since
     ]
 
 

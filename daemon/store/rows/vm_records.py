@@ -61,10 +61,10 @@ class VmBooks:
         with self._access.read() as connection:
             return lease_rows.open_leases(connection, self._access.damages)
 
-    def leases_of(self, agents: Collection[str], since: float, until: float) -> list[Lease]:
-        """Leases of these agents' VMs that booted after `since` and were requested before `until`."""
+    def leases_of(self, vm_ids: Collection[str], since: float, until: float) -> list[Lease]:
+        """Leases of these VMs that booted after `since` and were requested before `until`."""
         with self._access.read() as connection:
-            return lease_rows.leases_of(connection, self._access.damages, agents, since, until)
+            return lease_rows.leases_of(connection, self._access.damages, vm_ids, since, until)
 
     def accounts(self) -> list[Account]:
         """The accounts of VMs that are paid for."""

@@ -52,6 +52,11 @@ class Lease:
     charged: float | None = None
 
     @property
+    def vm_id(self) -> str:
+        """Id of its VM in events and commands: the substrate's once it is there, before that its place's."""
+        return self.agent_id or self.vm.id
+
+    @property
     def ended(self) -> bool:
         """Whether it costs nothing more."""
         return self.state in ENDED_LEASE

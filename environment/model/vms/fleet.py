@@ -179,7 +179,7 @@ class Fleet:
     def _refuse(self, lease: Lease, why: str, *, for_good: bool = False) -> None:
         """The VM of a lease will not come: leave its pool alone for a while."""
         self._refusals.refused(lease, why, for_good=for_good)
-        self._gone[lease.agent_id or lease.vm.id] = f"{lease.vm.name} does not come: {why}"
+        self._gone[lease.vm_id] = f"{lease.vm.name} does not come: {why}"
 
     def useless(self, vm_id: str, why: str, since: float, at: float) -> None:
         """Record that a VM, up since `since`, did not offer a launch's needs until `at`.
@@ -226,7 +226,7 @@ class Fleet:
         if lease.state != "draining":
             lease.state, lease.draining_at = "draining", self._turn.now
             self.joining.expect_no_more(lease)
-            self._drained[lease.agent_id or lease.vm.id] = f"{lease.vm.name} {lease.reason}"
+            self._drained[lease.vm_id] = f"{lease.vm.name} {lease.reason}"
         self._places.leave_out(lease, lease.reason)
 
     def _leave_it(self, lease: Lease) -> None:
@@ -337,7 +337,7 @@ class Fleet:
 
     def _tell_gone(self, lease: Lease, why: str) -> None:
         if self._places.has(lease):
-            self._gone[lease.agent_id or lease.vm.id] = why
+            self._gone[lease.vm_id] = why
 
     def gone(self) -> Iterator[tuple[str, str]]:
         """The VMs that will not come, or are gone, and why; each is told once."""

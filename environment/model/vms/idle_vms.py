@@ -61,7 +61,7 @@ class IdleVmWatch:
         if lease.idle_since is None:
             self._used.add(lease.id)
         self.keep(lease)
-        self.touch(lease.agent_id or lease.vm.id)
+        self.touch(lease.vm_id)
 
     def touch(self, vm_id: str) -> None:
         """Something was put on the VM, or has left it."""

@@ -172,7 +172,7 @@ class Places:
         if not self.has(lease):
             return
         del self._at[lease.vm.id]
-        self._left_out.pop(lease.agent_id or lease.vm.id, None)
+        self._left_out.pop(lease.vm_id, None)
         if lease.agent_id:
             del self._agents[lease.agent_id]
             self._book.forget(lease.agent_id)
@@ -237,7 +237,7 @@ class Places:
     def leave_out(self, lease: Lease, why: str) -> None:
         """The VM of a lease gets nothing new; empty, it may again."""
         if self.has(lease):
-            self._say(lease.agent_id or lease.vm.id, why)
+            self._say(lease.vm_id, why)
             self._look_at(lease.vm.id)
 
     def pools(self) -> set[str]:
@@ -266,7 +266,7 @@ class Places:
     def vm_id(self, vm_id: str) -> str:
         """Present id of a place's VM: its agent's, once that is there."""
         lease = self._at.get(vm_id)
-        return vm_id if lease is None else lease.agent_id or vm_id
+        return vm_id if lease is None else lease.vm_id
 
     def is_up(self, vm_id: str) -> bool:
         """Whether the VM with this id is no place of a pool that has yet to come."""
