@@ -154,7 +154,7 @@ def _rights(config: Config, data_dir: Path) -> RunAs:
         raise ConfigError(f"spark.default: {error}") from error
     needed = []
     for name in homes.names():
-        with suppress(ValueError):  # it is on the agents alone
+        with suppress(ValueError):  # it is on the VMs alone
             spark = homes.here(name)
             needed += [Path(spark.home, "bin/spark-class"), Path(spark.java_home or "/", "bin/java")]
             needed += [Path(spark.python)]

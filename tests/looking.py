@@ -35,6 +35,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/maintenance/doctor.py", "_look_at_file"),
     *_in("daemon/substrate/embedded_mesos.py", "stop _spawn _last_line _read"),
     *_in("daemon/disk/job_folders.py", "of in_use jobs"),
+    *_in("framework/task_folders.py", "task_folders"),
     *_in("daemon/maintenance/host_checks.py", "look_at_permissions look_at_event_logs"),
     *_in("daemon/disk/event_log.py", "turn _open _take_back"),
     *_in("daemon/disk/log_archive.py", "keep find _keep_events _write"),

@@ -3,7 +3,7 @@
 import ast
 import subprocess
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tests.looking import LOOKING, LOOKING_AT_OWN
@@ -40,6 +40,8 @@ MANY_IMPORTS = {
     "environment/simulation/simulator.py": 17,
     "environment/simulation/world.py": 25,
 }
+#: Where the daemon knows Mesos: its one room, and the command that serves the embedded Mesos.
+SUBSTRATE = ("daemon/substrate/", "daemon/cli/operate/mesos.py")
 PACKAGES = ("agents", "audit", "conf", "daemon", "environment", "framework", "profiles")
 
 
@@ -142,15 +144,41 @@ def test_names_of_classes_are_unique() -> None:
     assert [name for name, number in classes.items() if number > 1] == []
 
 
-def test_only_one_room_of_the_daemon_names_offers() -> None:
+def test_only_one_room_of_the_daemon_names_offers_and_agents() -> None:
     """The loop passes all commands on that it does not know; those about offers are among them."""
     named = {
         f"{file}: {name}"
         for file, tree in ours().items()
-        if file.startswith("daemon/") and not file.startswith("daemon/substrate/")
+        if file.startswith("daemon/") and not file.startswith(SUBSTRATE)
         for node in ast.walk(tree)
         for name in (getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "arg", "") or "")
-        if "offer" in name.lower() or "framework_id" in name
+        if {"agent", "agents"} & set(name.lower().split("_"))
+        or "offer" in name.lower()
+        or "framework_id" in name
     }
     # The id of the last subscription is stored for the substrate.
     assert named == {"daemon/scheduler/saving.py: framework_id"}
+
+
+def test_only_one_room_of_the_daemon_names_the_substrates_folders() -> None:
+    """The layout of Mesos' folders is known to `framework/task_folders.py`."""
+    named = {
+        f"{file}: {part}"
+        for file, tree in ours().items()
+        if file.startswith("daemon/") and not file.startswith(SUBSTRATE)
+        for node in ast.walk(tree)
+        for part in path_parts(node)
+        if {"mesos", "agents", "frameworks"} & set(part.split("/"))
+    }
+    assert named == set()
+
+
+def path_parts(node: ast.AST) -> Iterator[str]:
+    """The strings of an expression that makes a path by `/`, or by a method or class of paths."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        parts = [node.left, node.right]
+    elif called(node) in {"Path", "PurePath", "PurePosixPath", "joinpath", "glob", "rglob"}:
+        parts = node.args if isinstance(node, ast.Call) else []
+    values = [part.value for part in parts if isinstance(part, ast.Constant)]
+    return (value for value in values if isinstance(value, str))

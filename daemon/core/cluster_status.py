@@ -28,7 +28,7 @@ class VmStatus:
     #: Its resources beside cpus and memory, and their used part.
     resources: Mapping[str, float] = field(default_factory=dict)
     used_resources: Mapping[str, float] = field(default_factory=dict)
-    #: Reason why nothing is placed there now, or the error in its agent's attributes.
+    #: Reason why nothing is placed there now, or the error in its report.
     note: str = ""
     #: `up`, unless it cannot be reached, or is of a pool and opens, boots, is drained or closes.
     state: VmState = "up"

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 
+from framework.task_folders import task_folders
+
 #: How deep and how far a folder is measured. Chosen: a job that exceeds it is not billed for the rest, only
 #: removed.
 _DEEPEST = 40
@@ -28,12 +30,9 @@ class Folders:
         self._data_dir = data_dir
 
     def of(self, job_id: str, task_ids: Iterable[str]) -> list[Path]:
-        """All folders of a job and its tasks: its own, the daemon's records of it, sandboxes on this host."""
+        """All folders of a job: its own, the daemon's records of it, its tasks' on this host."""
         found = [self._data_dir / kind / job_id for kind in ("jobs", "records")]
-        tasks = list(task_ids)
-        if tasks:
-            for executors in self._data_dir.glob("mesos/work/agents/*/frameworks/*/executors"):
-                found += [executors / task for task in tasks]
+        found += task_folders(self._data_dir, task_ids)
         return [folder for folder in found if folder.is_dir() and not folder.is_symlink()]
 
     def in_use(self, job_id: str) -> bool:

@@ -18,6 +18,7 @@ from conf.loader import ConfigError
 from conf.schema import Config
 from framework.host.unix_users import UnixAccount, cannot, find_account
 from framework.host.user_files import OpenFile, UserFiles, opened, placed
+from framework.task_folders import substrate_folder
 
 log = structlog.get_logger("rights")
 
@@ -49,7 +50,7 @@ class RunAs:
         """Rights of jobs that run as this user (empty: the rights of jobs without a user of their own).
 
         ValueError when jobs cannot run as that user. With `here`, their driver or executors are processes of
-        this host; elsewhere Mesos' agents switch to the user.
+        this host; elsewhere the substrate switches to the user.
         """
         if not unix_user:
             return self
@@ -222,7 +223,7 @@ def _open(data_dir: Path, account: UnixAccount, needed: Sequence[Path]) -> str:
     jobs.mkdir(mode=_PASSAGE, exist_ok=True)
     for entry in data_dir.iterdir():
         if not entry.is_symlink():
-            passage = entry in (jobs, data_dir / "mesos")
+            passage = entry in (jobs, substrate_folder(data_dir))
             entry.chmod(_PASSAGE if passage else entry.stat().st_mode & 0o700)
     data_dir.chmod(_PASSAGE)
     why = cannot(account, enter=[jobs], read=needed)

@@ -383,7 +383,7 @@ def _default_spark(homes: SparkHomes) -> str:
 
 
 def _spark(homes: SparkHomes, name: str) -> str:
-    """A Spark that is on the agents alone does for drivers on the cluster."""
+    """A Spark that is on the VMs alone does for drivers on the cluster."""
     try:
         here, there = homes.here(name), homes.there(name)
     except ValueError as error:

@@ -107,7 +107,7 @@ def look_at_sparks(report: DoctorReport, homes: SparkHomes) -> None:
 
 
 def _is_wrong(homes: SparkHomes, name: str) -> str:
-    """Fault of a Spark installation on this host; those on the agents alone are not checked."""
+    """Fault of a Spark installation on this host; those on the VMs alone are not checked."""
     try:
         homes.here(name)
     except ValueError as error:

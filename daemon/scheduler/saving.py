@@ -31,7 +31,7 @@ class Saver:
     def save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> Changes | None:
         """Store the model's changes; None when they are not stored, as the daemon stops or no longer leads.
 
-        Then nothing came of the batch, and the next daemon learns from the master.
+        Then nothing came of the batch, and the next daemon learns from the substrate.
         """
         changes = self._model.take_changes()
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]

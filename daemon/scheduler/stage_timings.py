@@ -2,7 +2,7 @@
 
 Stages are accept (from the request to the disk), queue (from when it began to wait, or to wait again, until
 its executors have places), order (finding the next job), decide (one round of decisions), launch (an
-executor, until it runs), boot (a VM, until its agent is there) and run (from start to end). `metrics.py`
+executor, until it runs), boot (a VM, until it is up) and run (from start to end). `metrics.py`
 has the other metrics.
 """
 

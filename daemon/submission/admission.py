@@ -146,7 +146,7 @@ class Intake:
                 refused[each] = error
         yield {**refused, **self._keep(fit)}
         if unfit:
-            self._look()  # since the master was last asked an agent may have joined, or a quota been raised
+            self._look()  # since the last measurement a VM may have joined, or a quota been raised
             misfits = {each: self._misfit(each.spec) for each in unfit}
             refused = {each: misfit for each, misfit in misfits.items() if misfit}
             yield {**refused, **self._keep([each for each in unfit if each not in refused])}

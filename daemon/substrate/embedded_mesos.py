@@ -30,6 +30,7 @@ from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import AgentSpec
 from framework.host.process_tree import identity, is_stopped, kill, kill_below
 from framework.host.stop_signals import unblocked
+from framework.task_folders import substrate_folder
 
 HOST = "127.0.0.1"
 
@@ -167,7 +168,7 @@ def start_embedded(
     """
     cluster = load(cluster_path, Cluster)
     agent_specs(cluster)
-    folder = data_dir / "mesos"
+    folder = substrate_folder(data_dir)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o711)  # sandboxes are below it, of the tasks' users; its files are closed
     _secret(folder)
@@ -184,7 +185,7 @@ def start_embedded(
 
 def find_embedded(data_dir: Path) -> EmbeddedMesos | None:
     """The embedded Mesos that runs on this data folder and answers, if there is one."""
-    folder = data_dir / "mesos"
+    folder = substrate_folder(data_dir)
     pid = _recorded_pid(folder)
     if pid is None or not _answers(_ready(folder)[0]):
         return None

@@ -208,7 +208,7 @@ class EventRecorder:
                 self._leases[lease.id] = lease.state
 
     def _of_fixed(self, at: float, accounts: Sequence[Account]) -> Iterator[HistoryEvent]:
-        """VMs of no pool: they come and go as their agents do."""
+        """VMs of no pool: they come and go by themselves."""
         for account in accounts:
             if account.pool:
                 continue
