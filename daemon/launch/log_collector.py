@@ -1,7 +1,7 @@
 """Reads the output of ended tasks, on worker threads: to store it, and to give the reason of a failure.
 
-The end of a failed driver on the cluster is passed on to the scheduling loop with the last error in its
-output, or without, when its VM takes too long to answer.
+The end of a failed task, an executor or a driver on the cluster, is passed on to the scheduling loop with the
+last error in its output, or without, when its VM takes too long to answer.
 """
 
 import threading
@@ -31,7 +31,7 @@ _THREADS, _PATIENCE = 4, 120.0
 _LAST_PATIENCE = 2.0
 #: Seconds between two looks at tasks that run, and tasks of one look.
 _REFRESH, _AT_A_TIME = 60.0, 200
-#: Seconds for which the end of a driver is held back.
+#: Seconds for which the end of a task is held back.
 _HELD = 5.0
 
 
@@ -56,16 +56,12 @@ class LogKeeper:
         self._emit = emit
         self._crew = JobWorkers(_THREADS, _PATIENCE)
         self._lock = threading.Lock()
-        #: Ends of drivers that are held back: until when (monotonic), the event, and its `stored`.
+        #: Ends of tasks that are held back: until when (monotonic), the event, and its `stored`.
         self._held: dict[str, tuple[float, ev.TaskChanged, Stored | None]] = {}
 
     def take(self, event: ev.Event, stored: Stored | None = None) -> None:
-        """Pass an event on, but that of a driver's failure only when it is known why; from any thread."""
-        if (
-            not isinstance(event, ev.TaskChanged)
-            or event.state != "failed"
-            or ".driver-" not in event.task_id
-        ):
+        """Pass an event on, but that of a task's failure only when it is known why; from any thread."""
+        if not isinstance(event, ev.TaskChanged) or event.state != "failed":
             self._emit(event, stored)
             return
         with self._lock:
@@ -120,19 +116,21 @@ class LogKeeper:
             self._emit(replace(event, message=f"{event.message}{why}"), stored)
 
     def _why(self, task_id: str, code: int | None) -> str:
-        """Failure reason for a driver with this code, to follow the message of its end."""
+        """Failure reason for a task with this code, to follow the message of its end."""
         return f"{'' if code is None else meaning_of(code)}{self._said(task_id, code)}"
 
     def _said(self, task_id: str, code: int | None) -> str:
-        """Part of a reason with the driver's output; empty when it is unavailable."""
+        """Part of a reason with the task's output; empty when it is unavailable."""
         job_id = task_id.partition(".")[0]
         try:
-            task = next(task for task in self._store.jobs.executors(job_id) if task.task_id == task_id)
+            job, task = self._store.jobs.get(job_id), self._store.jobs.task(task_id)
+            if job is None or job.ended or task is None:
+                return ""  # executors that fail since their driver is gone: no reason depends on them
             spec, sandbox = self._store.jobs.spec(job_id), self._sandbox_of(task)
             _, stderr = read_end(sandbox, "stderr", TAIL)
             _, stdout = read_end(sandbox, "stdout", TAIL)
-        except (OSError, StoreError, StopIteration) as error:
-            log.warning("why a driver failed cannot be read", task=task_id, why=str(error))
+        except (OSError, StoreError) as error:
+            log.warning("why a task failed cannot be read", task=task_id, why=str(error))
             return ""
         return self._launcher.failure_in(job_id, spec, stderr, stdout, code)
 

@@ -9,6 +9,11 @@ from collections.abc import Sequence
 #: What a reason says, and what to do then; the first that fits counts. `{id}` is the job's.
 _STEPS: Sequence[tuple[str, str]] = (
     (
+        r"(?=.*\bexecutor \d).*(?:SIGKILL|OutOfMemoryError|insufficient memory|[Mm]emory limit)",
+        "Give each executor more memory (memory, --memory) or fewer cpus, or keep less in it; "
+        "`stoker logs {id} --executor N --stderr` has the rest.",
+    ),
+    (
         r"SIGKILL|OutOfMemoryError|insufficient memory|OOMKilled|[Mm]emory limit|reserve enough space",
         "Give the driver more memory (driver.memory, --driver-memory) or the executors (memory), or keep "
         "less in it; `stoker logs {id} --stderr` has the rest.",

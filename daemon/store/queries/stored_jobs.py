@@ -148,6 +148,10 @@ class StoredJobs:
         """All tasks that a job ever had, in order of launch."""
         return self._tasks(_TASK.where(executors.c.job == job_ids.job_number(job_id)))
 
+    def task(self, task_id: str) -> ExecutorRecord | None:
+        """A task's record; None when there is no such task."""
+        return next(iter(self._tasks(_TASK.where(executors.c.task_id == task_id))), None)
+
     def explanations(self, job_id: str) -> list[Explanation]:
         """Explanations of a job's placements, oldest decision first, and of its last waiting."""
         number = job_ids.job_number(job_id)

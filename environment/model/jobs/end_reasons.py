@@ -1,12 +1,16 @@
-"""The order of a reason of failure: first the error, then how the driver ended."""
+"""Reasons of failure as texts: the error first, then how the driver or an executor ended."""
 
 import re
 
 #: The text of a driver's end, and the text that may stand between it and the error.
+_COMMAND = r"Command [^:;(]*(?:\([^)]*\))?"
 _ENDED = re.compile(
-    r"its driver (?:on \S+ )?(?:exited with code \d+(?: \([^)]*\))?|ended: Command [^:;(]*(?:\([^)]*\))?)"
+    rf"(?:its driver (?:on \S+ )?(?:exited with code \d+(?: \([^)]*\))?|ended: {_COMMAND})"
+    rf"|(?:lost \d+ executors; the last, )?executor \d+(?: on \S+)?(?: ended)?: {_COMMAND})"
     r"(?:; it printed last)?: "
 )
+#: How Spark's driver names the executor that it failed with.
+_BY_EXECUTOR = re.compile(r"ExecutorLostFailure \(executor (\d+) ")
 
 
 def error_first(reason: str) -> str:
@@ -16,3 +20,9 @@ def error_first(reason: str) -> str:
         return reason
     how, last, _ = found[0].removesuffix(": ").partition("; it printed last")
     return f"{reason[found.end() :]} ({'printed last; ' if last else ''}{how})"
+
+
+def lost_executor(reason: str) -> int | None:
+    """Number of the executor whose end the driver gives as its reason; None where it gives another one."""
+    found = _BY_EXECUTOR.search(reason)
+    return int(found[1]) if found else None

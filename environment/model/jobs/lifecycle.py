@@ -9,7 +9,7 @@ from typing import Literal
 
 from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.dependency_release import Releases
-from environment.model.jobs.end_reasons import error_first
+from environment.model.jobs.end_reasons import error_first, lost_executor
 from environment.model.jobs.reconciliation import OUT_OF_REACH, OutOfReach, Watch
 from environment.model.jobs.retries import Retries, tried
 from environment.model.jobs.scale_up import runs_on
@@ -214,13 +214,21 @@ class JobLifecycle:
         self, job: JobRecord, exit_code: int | None, why: str, fault: Fault = "user", *, again: bool = True
     ) -> None:
         """Fail the job after its driver, unless it has retries left and is started `again`."""
-        job.failing, why = "", error_first(why)
+        job.failing, why = "", f"{self._lost_executor(job, why)}{error_first(why)}"
         self._retries.note(job, why, fault)
         if again and (said := self._retries.again(job, fault)):
             self.start_afresh(job, f"{why}; {said}")
             return
         job.exit_code = exit_code
         self.end(job, "failed", why + tried(job))
+
+    def _lost_executor(self, job: JobRecord, why: str) -> str:
+        """How the executor ended that the driver failed with, before the driver's own reason; or empty."""
+        number = lost_executor(why)
+        for task in self._roster.tasks(job.job.id):
+            if task.number is not None and task.number == number and task.state == "failed":
+                return f"{error_first(f'executor {number} on {task.vm_name} ended: {task.message}')}; "
+        return ""
 
     def stop_driver(self, job: JobRecord) -> None:
         """End its driver on the host, if there is one."""

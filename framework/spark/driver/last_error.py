@@ -34,11 +34,11 @@ _IGNORED = re.compile(r"Exception ignored in|--- Logging error ---")
 _CRASH = re.compile(
     r"(?:# +)?(A fatal error has been detected by the Java Runtime Environment:|"
     r"There is insufficient memory for the Java Runtime|Terminating due to java\.lang\.OutOfMemoryError.*|"
-    r"java\.lang\.OutOfMemoryError.*|"
+    r"java\.lang\.OutOfMemoryError.*|Error opening zip file or JAR manifest missing.*|"
     r"Error occurred during initialization of VM|Fatal Python error: .*)"
 )
 #: Crash messages that need no further line.
-_WHOLE = ("Terminating", "java.", "Fatal Python")
+_WHOLE = ("Terminating", "java.", "Error opening", "Fatal Python")
 _ERROR = re.compile(r"(?:[\w./ \[\]-]{1,60}: )?(?:fatal )?error: \S", re.IGNORECASE)
 _OF_JAVA = ("py4j.protocol.Py4JJavaError", "py4j.protocol.Py4JError")
 

@@ -258,12 +258,38 @@ def test_a_driver_on_the_cluster_that_failed_says_why(stage: Stage) -> None:
     assert event.message == "Command exited with status 1: ValueError: no account ***"
 
 
+def test_an_executor_that_failed_says_why(stage: Stage) -> None:
+    """By its own error, read as a driver's and without secrets; what its code means stands before it."""
+    run = stage.sandbox()
+    (run / "stdout").write_text("")
+    (run / "stderr").write_text(
+        "Executor 0 joins app-1.\n26/01/02 03:04:05 ERROR SparkUncaughtExceptionHandler: Uncaught exception\n"
+        "java.lang.OutOfMemoryError: Java heap space, 4711\n\tat org.example.Main$.main(Main.scala:3)\n"
+    )
+    said = "Command exited with status 52"
+    stage.keeper.take(ev.TaskChanged(5.0, EXECUTOR, "failed", "S1", "", said, exit_code=52))
+    until(lambda: stage.events)
+    (event,) = stage.events
+    assert isinstance(event, ev.TaskChanged)
+    means = "Spark's code for OutOfMemoryError: the heap is too small"
+    assert event.message == f"{said} ({means}): java.lang.OutOfMemoryError: Java heap space, ***"
+
+
+def test_of_a_job_that_is_over_no_output_is_read(stage: Stage) -> None:
+    """Its executors fail in hundreds since their driver is gone."""
+    for stream in ("stdout", "stderr"):
+        (stage.sandbox() / stream).write_text("Error: the driver is gone\n")
+    stage.store.changes.save(Changes((replace(stage.job, state="failed"),), ()))
+    stage.keeper.take(ev.TaskChanged(5.0, EXECUTOR, "failed", "S1", "", "Command exited with status 1"))
+    until(lambda: stage.events)
+    (event,) = stage.events
+    assert isinstance(event, ev.TaskChanged)
+    assert event.message == "Command exited with status 1"
+
+
 def test_other_ends_are_passed_on_at_once(stage: Stage) -> None:
-    """An executor's failure, and a driver that finished."""
-    ends = [
-        ev.TaskChanged(5.0, EXECUTOR, "failed", "S1", "", "Command exited with status 1"),
-        ev.TaskChanged(5.0, DRIVER, "finished", "S1"),
-    ]
+    """An executor that was killed, and a driver that finished."""
+    ends = [ev.TaskChanged(5.0, EXECUTOR, "killed", "S1"), ev.TaskChanged(5.0, DRIVER, "finished", "S1")]
     for event in ends:
         stage.keeper.take(event)
     assert stage.events == ends

@@ -28,6 +28,14 @@ from framework.spark.driver.exit_codes import exit_words
             "its driver on vm-1 ended: Command terminated with signal Killed (SIGKILL: usually): x: y",
             "x: y (its driver on vm-1 ended: Command terminated with signal Killed (SIGKILL: usually))",
         ),
+        (
+            "lost 4 executors; the last, executor 3: Command exited with status 52 (Spark's code): a.B: c",
+            "a.B: c (lost 4 executors; the last, executor 3: Command exited with status 52 (Spark's code))",
+        ),
+        (
+            "executor 3 on vm-1 ended: Command exited with status 4; it printed last: no",
+            "no (printed last; executor 3 on vm-1 ended: Command exited with status 4)",
+        ),
         ("its driver exited with code 3", "its driver exited with code 3"),
         ("waits for its turn", "waits for its turn"),
         ("", ""),
@@ -65,7 +73,8 @@ def test_a_driver_that_was_killed_quotes_no_banner() -> None:
     ("reason", "says"),
     [
         ("its driver exited with code 137 (SIGKILL: usually)", "more memory"),
-        ("its driver exited with code 1: java.lang.OutOfMemoryError: Java heap space", "more memory"),
+        ("its driver exited with code 1: java.lang.OutOfMemoryError: Java heap space", "driver.memory"),
+        ("a.OutOfMemoryError (lost 4 executors; the last, executor 3: Command exited)", "each executor"),
         ("its driver exited with code 1: ModuleNotFoundError: No module named 'x'", "py_files"),
         ("its driver exited with code 1: x: [unresolved dependency: a#b;1: not found]", "coordinates"),
         ("its driver exited with code 1: ValueError: no", "stoker logs job-7 --stderr"),

@@ -263,6 +263,27 @@ def test_an_error_comes_before_how_its_driver_ended(world: World) -> None:
     assert world.job().attempts[0].why == world.job().reason
 
 
+def test_a_driver_that_failed_with_its_executor_has_the_executors_own_error(world: World) -> None:
+    """Before the driver's, which only names the executor; also of one that was replaced meanwhile."""
+    world.run(make_job(executors=2))
+    why = "org.a.SparkException: Job aborted: ExecutorLostFailure (executor 1 exited caused by its tasks)"
+    world.tell("failed", "job-1.1", message="Command exited with status 52 (the heap): a.OutOfMemoryError: x")
+    world.driver_ends("job-1", 1, f"its driver exited with code 1: {why}")
+    assert world.job().reason == (
+        "a.OutOfMemoryError: x (executor 1 on vm-1 ended: Command exited with status 52 (the heap)); "
+        f"{why} (its driver exited with code 1)"
+    )
+
+
+def test_an_executor_that_is_not_known_to_have_failed_explains_no_driver(world: World) -> None:
+    """Its end may be heard of later, or it ran on; the driver's reason stands alone."""
+    world.run(make_job(executors=2))
+    why = "a.B: Job aborted: ExecutorLostFailure (executor 1 exited caused by its tasks)"
+    world.tell("failed", "job-1.0", message="Command exited with status 3")
+    world.driver_ends("job-1", 1, f"its driver exited with code 1: {why}")
+    assert world.job().reason == f"{why} (its driver exited with code 1)"
+
+
 def test_a_lost_executor_is_placed_again_under_a_new_number(world: World) -> None:
     """Only the lost one is requested after a pause, beside those still there; the driver goes on."""
     world.run(make_job(executors=2))
