@@ -23,7 +23,7 @@ from tests.framework.embedded.running import Mesos
 REPOSITORY = Path(__file__).parents[2]
 SPARK = Path(__file__).parent / "spark"
 #: What a config says of the Spark in miniature.
-MINIATURE = {
+MINIATURE: dict[str, Any] = {
     "default": "0.1",
     "versions": {
         "0.1": {"home": str(SPARK / "home"), "java_home": str(SPARK / "java"), "python": sys.executable}

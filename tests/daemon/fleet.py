@@ -97,8 +97,8 @@ class Fleet:
         self._folder = folder
         self._config = {
             "policy": {"name": "rr"},
-            "spark": {"driver_host": mesos.host},
             **config,
+            "spark": {"driver_host": mesos.host, **config.get("spark", {})},
             "mesos": {"master": mesos.address, "launch_timeout": 2.0, **config.get("mesos", {})},
         }
         self.daemons: list[Daemon] = []

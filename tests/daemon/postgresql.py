@@ -20,29 +20,51 @@ def postgresql_programs() -> Path | None:
     return next((folder for folder in found if (folder / "initdb").exists()), None)
 
 
+class PostgreSql:
+    """A server with its data in a folder, which a test can stop and start."""
+
+    def __init__(self, programs: Path, folder: Path) -> None:
+        """Make its data; it does not run yet."""
+        self._programs, self._folder, self._port = programs, folder, free_port()
+        self._user = "nobody" if os.geteuid() == 0 else None  # the server refuses to run as root
+        if self._user is not None:
+            shutil.chown(folder, self._user)
+        self._run("initdb", "-A", "trust", "-U", "stoker", "-E", "UTF8", "--no-sync")
+        self.url = f"postgresql://stoker@127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        self._run("pg_ctl", "start", "-w", "-o", options, "-l", str(self._folder / "log"))
+
+    def stop(self, mode: str = "immediate") -> None:
+        """End it: in order (`fast`), or as if it crashed."""
+        self._run("pg_ctl", "stop", "-w", "-m", mode)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command: list[str | Path] = [self._programs / program, "-D", self._folder / "data", *arguments]
+        subprocess.run(command, user=self._user, cwd="/", check=True, stdout=subprocess.DEVNULL)
+
+
 @contextlib.contextmanager
-def postgresql() -> Iterator[str]:
-    """Run a server that keeps its data in a temporary folder; its URL, without a database."""
+def postgresql_process() -> Iterator[PostgreSql]:
+    """Run a server that keeps its data in a temporary folder."""
     programs = postgresql_programs()
     assert programs is not None, "PostgreSQL is not installed"
-    user = "nobody" if os.geteuid() == 0 else None  # the server refuses to run as root
     with tempfile.TemporaryDirectory(prefix="stoker-pg-") as name:
-        folder, port = Path(name), free_port()
-        if user is not None:
-            shutil.chown(folder, user)
-        data = str(folder / "data")
-
-        def run(program: str, *arguments: str) -> None:
-            command: list[str | Path] = [programs / program, "-D", data, *arguments]
-            subprocess.run(command, user=user, cwd="/", check=True, stdout=subprocess.DEVNULL)
-
-        run("initdb", "-A", "trust", "-U", "stoker", "-E", "UTF8", "--no-sync")
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        run("pg_ctl", "start", "-w", "-o", options, "-l", str(folder / "log"))
+        server = PostgreSql(programs, Path(name))
+        server.start()
         try:
-            yield f"postgresql://stoker@127.0.0.1:{port}"
+            yield server
         finally:
-            run("pg_ctl", "stop", "-w", "-m", "immediate")
+            server.stop()
+
+
+@contextlib.contextmanager
+def postgresql() -> Iterator[str]:
+    """Run such a server; its URL, without a database."""
+    with postgresql_process() as server:
+        yield server.url
 
 
 def empty_database(server: str) -> str:
