@@ -17,7 +17,7 @@ import structlog
 from conf.loader import ConfigError
 from conf.schema import Config
 from framework.host.unix_users import UnixAccount, cannot, find_account
-from framework.host.user_files import OpenFile, UserFiles, opened, placed
+from framework.host.user_files import OpenFile, UserFiles, has_rights_of, opened, placed
 from framework.task_folders import substrate_folder
 
 log = structlog.get_logger("rights")
@@ -61,7 +61,8 @@ class RunAs:
         if not self.root and (unix_user == "root" or (account is not None and account.uid == 0)):
             raise ValueError(f"unix_user: {unix_user}: no job runs as root, unless users.root says so")
         if not here:
-            return replace(self, account=account)
+            # A user whom only the agents know has the rights here of a job without a user.
+            return self if account is None else replace(self, account=account)
         if account is None:
             raise ValueError(f"unix_user: {unix_user}: there is no such user on the daemon's host")
         if account.uid == os.geteuid():
@@ -105,7 +106,9 @@ class RunAs:
     def _look(self, reference: str, path: Path, judge: Callable[[OpenFile], None] | None) -> None:
         """Judge a file, by a thread that has the rights of the job's user."""
         try:
-            self._check_place(reference, placed(path))  # whether it is there or not
+            # Whether it is there or not; with rights that the user lacks, where links lead would tell.
+            known = placed(path) if has_rights_of(self.account) else Path(os.path.normpath(path))
+            self._check_place(reference, known)
             with opened(path, self.account, folders=judge is None) as found:
                 self._check_place(reference, found.path)
                 if judge is not None:

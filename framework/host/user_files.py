@@ -120,6 +120,11 @@ class UserFiles:
         return sorted(late, key=lambda look: look.since)
 
 
+def has_rights_of(account: UnixAccount | None) -> bool:
+    """Whether `UserFiles.look` looks with the rights of this account; else with those of the daemon."""
+    return account is None or os.geteuid() in (0, account.uid)
+
+
 def placed(path: Path) -> Path:
     """The path without links, as the kernel follows them.
 
@@ -148,16 +153,16 @@ def opened(path: Path, account: UnixAccount | None = None, *, folders: bool = Fa
     """Open a regular file, with `folders` also a folder, by `UserFiles.look` with the user's rights.
 
     Links are followed: with the user's rights they lead to files that the user may read. Where this process
-    has no right to become the user, the modes of the opened file decide, and a missing file counts as one
-    that may not be read.
+    has no right to become the user, the modes of the opened file decide first, and a path that cannot be
+    opened counts as one that may not be read: the reason would tell what is there.
 
     FileNotFoundError, PermissionError; UntrustedFileError for a FIFO, a device or a socket.
     """
-    other = account is not None and os.geteuid() not in (0, account.uid)
+    other = not has_rights_of(account)
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError as error:
-        if other and isinstance(error, FileNotFoundError | NotADirectoryError):
+        if other:
             raise PermissionError(error.errno, error.strerror) from None
         if error.errno in (errno.ELOOP, errno.ENXIO):  # links in a circle; a socket
             raise UntrustedFileError("is not a regular file") from None
@@ -165,11 +170,11 @@ def opened(path: Path, account: UnixAccount | None = None, *, folders: bool = Fa
     try:
         status = os.fstat(descriptor)
         folder = stat.S_ISDIR(status.st_mode)
-        if not (stat.S_ISREG(status.st_mode) or (folder and folders)):
-            raise UntrustedFileError("is not a regular file")
         found = OpenFile(descriptor, _place(descriptor), folder)
         if other and account is not None and not _may_read(account, found.path, status):
             raise PermissionError("by its mode")
+        if not (stat.S_ISREG(status.st_mode) or (folder and folders)):
+            raise UntrustedFileError("is not a regular file")
         yield found
     finally:
         os.close(descriptor)

@@ -48,6 +48,9 @@ def test_without_root_nobody_is_switched_to(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ValueError, match=f"unix_user: {name}: only a daemon that root runs"):
         rights.of(name)
     assert rights.of(name, here=False).account == find_account(name)
+    # Of a user whom only the agents know, the daemon's files are looked at as of a job without a user.
+    usual = RunAs(find_account(name), (), None)
+    assert usual.of("no-such-user", here=False).account == usual.account
     assert rights.of("") is rights
     monkeypatch.setattr(os, "geteuid", lambda: find_account(name).uid)
     assert rights.of(name).account is None

@@ -229,6 +229,23 @@ def test_a_refusal_tells_nothing_of_what_is_there(data_dir: Path) -> None:
     assert "nobody may not read it" in told[0]
 
 
+def test_a_link_tells_nothing_of_what_the_daemons_rights_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no thread can become the job's user: a link to a file there and one to none are refused alike."""
+    allowed, closed = tmp_path / "allowed", tmp_path / "closed"
+    allowed.mkdir()
+    closed.mkdir(mode=0o700)
+    (closed / "there").write_text("secret")
+    (allowed / "one").symlink_to(closed / "there")
+    (allowed / "two").symlink_to(closed / "none")
+    rights = RunAs(UnixAccount("other", 54321, 54321), (), (allowed,))
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    told = [refusal(rights, f"{allowed}/{name}").replace(name, "") for name in ("one", "two")]
+    assert told[0] == told[1]
+    assert "other may not read it" in told[0]
+
+
 def refusal(rights: RunAs, path: str) -> str:
     """Return the error of a file that a job may not name."""
     with pytest.raises(ValueError, match=re.escape(path)) as refused:

@@ -90,11 +90,23 @@ def test_a_group_of_the_users_counts(folder: Path) -> None:
 
 
 def test_modes_decide_where_nobody_can_become_the_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is not there and one that may not be read are told alike."""
-    (folder / "file").write_text("text")
-    (folder / "file").chmod(0o600)
+    """What is not there and what may not be read are told alike, of whatever kind it is."""
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    for file in (folder / "file", closed / "file"):
+        file.write_text("text")
+        file.chmod(0o600)
+    (closed / "folder").mkdir()
+    (closed / "circle").symlink_to("circle")
+    os.mkfifo(closed / "fifo")
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    for name in ("file", "nothing"):
+    names = (
+        "file",
+        "nothing",
+        "file/nothing",
+        *(f"closed/{each}" for each in ("folder", "circle", "fifo", "no")),
+    )
+    for name in names:
         with pytest.raises(PermissionError):
             read(UserFiles(), folder / name, UnixAccount("other", 54321, 54321))
     (folder / "file").chmod(0o644)
