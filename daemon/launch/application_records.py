@@ -15,6 +15,7 @@ from daemon.disk.launch_records import LaunchRecord, LaunchRecords, RecordsError
 from daemon.store.job_store import Store
 from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 from daemon.store.rows.database import StoreError
+from framework.spark import ui_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +110,12 @@ class ApplicationRecords:
         known = self.kept(job_id)
         return LaunchRecord(known.secret, (0, 0, 0)) if known is not None and known.secret else None
 
-    def secret(self, job_id: str) -> str:
-        """Secret of the job's launch; empty when it has none, or when that cannot be read now."""
+    def secrets(self, job_id: str) -> tuple[str, ...]:
+        """Secret and keys of the job's launch; none when it has none, or when that cannot be read now."""
         with suppress(OSError, ValueError, StoreError):
             if launch := self.launch(job_id):
-                return launch.secret
-        return ""
+                return launch.secret, ui_key(launch.secret), self.key_of(job_id)
+        return ()
 
     def forget(self, job_id: str) -> None:
         """The application is over: its secret is of no more use."""

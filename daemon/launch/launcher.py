@@ -302,9 +302,7 @@ class Launcher:
         self, job_id: str, spec: JobSpec | None, stderr: bytes, stdout: bytes, code: int | None = None
     ) -> str:
         """Failure reason found in the ends of the driver's output; see `failure_line`."""
-        secret = self.applications.secret(job_id)
-        secrets = (secret, ui_key(secret)) if secret else ()
-        return failure_line(stderr, stdout, spec, secrets, code)
+        return failure_line(stderr, stdout, spec, self.applications.secrets(job_id), code)
 
     def stop_driver(self, job_id: str) -> None:
         """Ask the driver on this host to end."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 #: What a reason says, and what to do then; the first that fits counts. `{id}` is the job's.
 _STEPS: Sequence[tuple[str, str]] = (
     (
-        r"(?=.*\bexecutor \d).*(?:SIGKILL|OutOfMemoryError|insufficient memory|[Mm]emory limit)",
+        r"\A(?=.*\bexecutor \d).*(?:SIGKILL|OutOfMemoryError|insufficient memory|[Mm]emory limit)",
         "Give each executor more memory (memory, --memory) or fewer cpus, or keep less in it; "
         "`stoker logs {id} --executor N --stderr` has the rest.",
     ),

@@ -10,7 +10,7 @@ _ENDED = re.compile(
     r"(?:; it printed last)?: "
 )
 #: How Spark's driver names the executor that it failed with.
-_BY_EXECUTOR = re.compile(r"ExecutorLostFailure \(executor (\d+) ")
+_BY_EXECUTOR = re.compile(r"ExecutorLostFailure \(executor (\d{1,9}) ")
 
 
 def error_first(reason: str) -> str:

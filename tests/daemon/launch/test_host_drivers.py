@@ -18,6 +18,7 @@ from conf.util.backoff import Backoff
 from daemon.core.job_workers import JobWorkers
 from daemon.disk.launch_records import LaunchRecords, RecordsError
 from daemon.launch import host_drivers as drivers_module
+from daemon.launch.application_records import launched_key
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store
@@ -33,6 +34,7 @@ from framework.spark import (
     TooLateError,
     driver_status,
     start_driver,
+    ui_key,
 )
 from framework.spark import launch as launch_module
 from framework.spark.driver.supervisor import EXIT_CODE_FILE, PROCESS_FILE
@@ -211,6 +213,17 @@ def test_a_failed_driver_says_why(stage: Stage, script: str, why: str) -> None:
     own = '$(grep -oP \'(?<="secret": ")[^"]+\' ../../../records/job-1/launch.json)'
     event = stage.end_of(stage.start(script.replace("SECRET", own)))
     assert event.message == why
+
+
+def test_a_reason_has_none_of_the_launchs_keys(stage: Stage) -> None:
+    """Neither its secret, nor the key of its UI, nor the one that speaks for the job: others read it."""
+    job = stage.start("sleep 60")
+    stage.started(job)
+    launch = stage.launcher.applications.launch(job.id)
+    assert launch is not None
+    printed = f"Error: {launch.secret} {ui_key(launch.secret)} {launched_key(job.id, launch)}"
+    assert stage.launcher.failure_in(job.id, None, printed.encode(), b"") == ": Error: *** *** ***"
+    stage.drivers.stop(job.id)
 
 
 def test_a_driver_that_is_to_be_started_again_leaves_no_launch(stage: Stage) -> None:
