@@ -6,6 +6,7 @@ its headers comes back, and it redirects nobody elsewhere.
 `core/url_paths.py` defines safe paths.
 """
 
+import re
 from urllib.parse import quote, unquote, urlsplit
 
 import anyio
@@ -23,6 +24,10 @@ _LARGEST = 4 << 20
 _AT_ONCE = 8
 #: Characters of a path that are not encoded when it is passed on.
 _SAFE = "/:@!$&'()*+,=~"
+#: Content types that pass. Parts of `multipart/...` have headers of their own, which some browsers obey.
+_KIND = re.compile(
+    r"(?:text|image|font|application)/[\w.+-]+(?: ?; ?charset=\"?[\w-]+\"?)?", re.ASCII | re.IGNORECASE
+)
 _HEADERS = {
     "Content-Security-Policy": "sandbox allow-scripts allow-popups",
     "X-Content-Type-Options": "nosniff",
@@ -106,4 +111,4 @@ def _below(prefix: str, site: str, location: str) -> str:
 
 
 def _clean(kind: str) -> str:
-    return kind if kind.isascii() and kind.isprintable() else "application/octet-stream"
+    return kind if _KIND.fullmatch(kind) else "application/octet-stream"

@@ -119,6 +119,30 @@ def test_what_a_redirect_brings_with_it_stays_behind(api: Api, driver: Driver) -
         assert not set(response.headers) & {"refresh", "content-location", "link", "set-cookie"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "passes"),
+    [
+        ("text/html;charset=utf-8", True),
+        ("application/javascript", True),
+        ("image/svg+xml", True),
+        ("font/woff2", True),
+        ('text/plain; charset="ISO-8859-1"', True),
+        # Firefox sets the cookies that its parts bring.
+        ("multipart/x-mixed-replace; boundary=x", False),
+        ("Multipart/Mixed; boundary=x", False),
+        ("text/html, multipart/x-mixed-replace; boundary=x", False),
+        ("message/rfc822", False),
+        ("text/html; boundary=x", False),
+        ("", False),
+    ],
+)
+def test_only_plain_content_types_pass(api: Api, driver: Driver, kind: str, passes: bool) -> None:
+    """Types with parts carry headers past the proxy."""
+    driver.answer = page(b"--x\r\nSet-Cookie: a=b\r\n\r\n", **{"Content-Type": kind})
+    found = api("GET", "/v1/jobs/job-1/ui/").headers["content-type"]
+    assert found == (kind if passes else "application/octet-stream")
+
+
 def test_nobody_asks_without_the_token(scheduler: SmallScheduler, driver: Driver) -> None:
     """As for everything else."""
     api = Api(create_app(scheduler, scheduler.store, AppOptions(token="t0ken", version="1")))
