@@ -1,8 +1,8 @@
 """Masks secrets in texts for display. Stored values stay unchanged.
 
 Rules: the value of a name that sounds secret; in a text also NAME=VALUE, "NAME": VALUE and the argument
-after --NAME; the user before the @ of a URL, and its signature; the id of a submission of spark-submit, by
-which it may be ended; a user's token.
+after --NAME; the user before the @ of a URL, and its signature; the key of an uploaded file in the URL by which
+a driver fetches it; the id of a submission of spark-submit, by which it may be ended; a user's token.
 """
 
 import re
@@ -17,6 +17,7 @@ _SECRET = re.compile(_WORDS, re.IGNORECASE)
 #: Characters of a secret at least; what is shorter would tear holes into every text.
 _SHORTEST = 4
 _USER = re.compile(r"((?<=[A-Za-z0-9+.-])://)[^/\s?#]*@")
+_FETCHED = re.compile(r"(/v1/fetch/[^/\s]{1,200}/)[0-9a-f]{64}")
 _ASSIGNED = re.compile(
     rf"""((?<![\w.-])(?=[\w.-]*?(?:{_WORDS}|\bsig))[\w.-]++["']?\s*+[=:]\s*+)"""
     r"""(?:"[^"]*"|'[^']*'|[^\s&;,"'}]+)""",
@@ -28,7 +29,8 @@ _FLAG = re.compile(r"--?[\w.-]+")
 
 
 def masked_urls(text: str) -> str:
-    """The text without users and passwords in its URLs."""
+    """The text without users and passwords in its URLs, and keys in those of uploaded files."""
+    text = _FETCHED.sub(rf"\1{MASK}", text) if "/v1/fetch/" in text else text
     return _USER.sub(rf"\1{MASK}@", text) if "@" in text else text
 
 

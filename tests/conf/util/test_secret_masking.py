@@ -19,6 +19,10 @@ from conf.util.secret_masking import masked_arguments, masked_text, masked_value
         ("MY.SECRET: 'x y' z", "MY.SECRET: *** z"),
         ("x-sig=abc design=abc", "x-sig=*** design=abc"),
         ("a secret is no assignment", "a secret is no assignment"),
+        (
+            f"Failed to fetch http://h:1/v1/fetch/job-1/{'0a' * 32}/a.py: refused",
+            "Failed to fetch http://h:1/v1/fetch/job-1/***/a.py: refused",
+        ),
     ],
 )
 def test_what_sounds_secret_is_masked(text: str, shown: str) -> None:
@@ -51,6 +55,8 @@ def bounded_work() -> Iterator[None]:
     [
         "y",
         "key",
+        "/v1/fetch/",
+        "/v1/fetch/a/0",
         "key=",
         "key ",
         " ",
