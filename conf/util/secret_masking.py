@@ -1,8 +1,8 @@
 """Masks secrets in texts for display. Stored values stay unchanged.
 
 Rules: the value of a name that sounds secret; in a text also NAME=VALUE, "NAME": VALUE and the argument
-after --NAME; the user before the @ of a URL, and its signature; the key of an uploaded file in the URL by which
-a driver fetches it; the id of a submission of spark-submit, by which it may be ended; a user's token.
+after --NAME; the user before the @ of a URL, and its signature; the key in the URL by which a driver fetches
+an uploaded file; the id of a submission of spark-submit, by which it may be ended; a user's token.
 """
 
 import re

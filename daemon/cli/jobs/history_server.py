@@ -76,7 +76,7 @@ def history(
     spark, account = _newest_spark(loaded), _account(loaded)
     with _quick_end(), tempfile.TemporaryDirectory(prefix="stoker-history-") as folder:
         logs = Path(folder, "logs")
-        logs.mkdir()
+        logs.mkdir(mode=0o700)
         try:
             next((data_dir / "records").iterdir(), None)
             found = find_event_logs(data_dir, job_id)
@@ -94,7 +94,7 @@ def history(
         if copied.left_out:
             names = ", ".join(sorted({log.job_id for log in copied.left_out})[:5])
             _say(f"{len(copied.left_out)} event logs are left out (--most, or not readable): {names}")
-        _give(Path(folder), account)
+        _give(logs, account)
         with _server(spark, logs, host, port, account) as (process, server_log):
             url = _await(process, server_log, host)
             _show(url, copied, job_id, output)
@@ -148,11 +148,18 @@ def _account(config: "Config") -> "UnixAccount | None":
 
 
 def _give(folder: Path, account: "UnixAccount | None") -> None:
-    """Let that user read the copies, and write beside them."""
+    """Let that user have a folder with all in it, and pass through the one around it, which stays ours.
+
+    The user's jobs run meanwhile, and can exchange what lies in a folder of theirs: so each folder is given
+    after its content, and nothing of ours is done in one that was given.
+    """
     if account is None:
         return
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, account.uid, account.gid, follow_symlinks=False)
+    for parent, folders, files in os.walk(folder, topdown=False):
+        for name in (*files, *folders):
+            os.chown(Path(parent, name), account.uid, account.gid, follow_symlinks=False)
+    os.chown(folder, account.uid, account.gid, follow_symlinks=False)
+    folder.parent.chmod(0o711)
 
 
 @contextlib.contextmanager
@@ -160,16 +167,19 @@ def _server(
     spark: "SparkHome", logs: Path, host: str, port: int, account: "UnixAccount | None"
 ) -> Iterator["tuple[subprocess.Popen[bytes], Path]"]:
     """Start the history server; yield its process and the file with its output; end it with the context."""
+    own = logs.parent / "own"  # what the server writes; its output is ours
+    own.mkdir(mode=0o700)
+    _give(own, account)
     options = {
         "spark.history.fs.logDirectory": logs.as_uri(),
         "spark.history.fs.cleaner.enabled": "false",
         "spark.history.ui.port": str(port),
         "spark.port.maxRetries": "0",
-        "java.io.tmpdir": str(logs.parent),
+        "java.io.tmpdir": str(own),
     }
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(logs.parent),
+        "HOME": str(own),
         "SPARK_HOME": spark.home,
         "SPARK_LOCAL_IP": host,
         "SPARK_HISTORY_OPTS": " ".join(f"-D{name}={value}" for name, value in options.items()),
@@ -179,7 +189,7 @@ def _server(
     with printed.open("wb") as file:
         process = subprocess.Popen(
             [f"{spark.home}/bin/spark-class", "org.apache.spark.deploy.history.HistoryServer"],
-            cwd=logs.parent,
+            cwd=own,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=file,
