@@ -53,12 +53,16 @@ POLICIES: dict[str, ListedPolicy] = {
     ),
     "greedy": ListedPolicy("agents.greedy.greedy_policy:Greedy", ("queue", *_OF_JOBS)),
     "karpenter": ListedPolicy("agents.baselines.karpenter:Karpenter", ("prices",), head_alone=True),
+    "cluster_autoscaler": ListedPolicy(
+        "agents.baselines.cluster_autoscaler:ClusterAutoscaler", head_alone=True
+    ),
     "lookahead": ListedPolicy("agents.lookahead.lookahead_policy:Lookahead", ("queue", *_OF_JOBS)),
     "reinforce": ListedPolicy("agents.drl.learned_policy:Reinforce", ("queue", *_OF_JOBS)),
     "dqn": ListedPolicy("agents.drl.learned_policy:Dqn", ("queue", "types", "ends", "prices")),
     "best_fit": ListedPolicy("agents.baselines.scored:BestFit", head_alone=True),
     "least_allocated": ListedPolicy("agents.baselines.scored:LeastAllocated", head_alone=True),
     "most_allocated": ListedPolicy("agents.baselines.scored:MostAllocated", head_alone=True),
+    "tetris": ListedPolicy("agents.baselines.scored:Tetris", head_alone=True),
     "dominant_fit": ListedPolicy("agents.baselines.scored:DominantFit", head_alone=True),
     "drf": ListedPolicy("agents.baselines.drf:DominantResourceFairness", ("queue", "types")),
     "ogasched": ListedPolicy("agents.oga.ogasched_policy:OgaSched", ("queue", "types", "durations")),

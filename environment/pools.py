@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Part of a unit that is not charged as one whole unit more: the rounding error.
 _DUST = 1e-9
+#: Least saved share of the bill for a share of disruption: 1 / k of Karpenter's `Balanced`, whose k is 2.
+_WORTH = 0.5
 #: Number of boots that the idle policy `forecast` looks ahead. Chosen: of 0.5, 1, 1.5 and 2, with 1.5 both
 #: the bill and completion are less than those of `break_even` and time-outs.
 _BOOTS_AHEAD = 1.5
@@ -139,6 +141,56 @@ class IdleTimeout:
 
 
 BREAK_EVEN = IdleTimeout()
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """Rule by which executors are moved in a simulation so that VMs of pools close, as under Karpenter.
+
+    `underutilized`: whenever VMs could close, or be replaced by one VM of a lower price. `balanced`: only
+    where the saved share of the bill is at least half the share of executors that are disturbed. A VM closes
+    only if no executor came or left for `after` seconds (`consolidateAfter`). With `spot_to_spot` spot VMs
+    are also replaced by spot VMs. Karpenter's defaults are `underutilized`, 0 and no `spot_to_spot`.
+    ValueError for impossible seconds.
+    """
+
+    name: Literal["none", "underutilized", "balanced"] = "none"
+    after: float = 0.0
+    spot_to_spot: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.after < math.inf:
+            raise ValueError(f"after: should be 0 or more, found {self.after}")
+
+    @classmethod
+    def read(cls, text: str) -> "Consolidation":
+        """Parse a rule such as `balanced:after=300:spot_to_spot`; ValueError names the error."""
+        right = "none, underutilized or balanced, and :after=SECONDS and :spot_to_spot behind one"
+        wrong = ValueError(f"consolidate: should be {right}, found {text!r}")
+        name, *options = text.split(":")
+        after, spot_to_spot = 0.0, options[-1:] == ["spot_to_spot"]
+        options = options[: len(options) - spot_to_spot]
+        try:
+            if options:
+                key, _, seconds = options.pop(0).partition("=")
+                after = float(seconds if key == "after" else "")
+            match name:
+                case "none" | "underutilized" | "balanced" if not options:
+                    return cls(name, after, spot_to_spot)
+        except ValueError:
+            raise wrong from None
+        raise wrong
+
+    def __str__(self) -> str:
+        after = f":after={self.after:g}" if self.after else ""
+        return self.name + after + (":spot_to_spot" if self.spot_to_spot else "")
+
+    def __bool__(self) -> bool:
+        return self.name != "none"
+
+    def pays(self, saved: float, disturbed: float) -> bool:
+        """Whether that share of the price of all VMs is worth that share of all disruption."""
+        return saved > 0.0 and (self.name == "underutilized" or saved >= _WORTH * disturbed)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

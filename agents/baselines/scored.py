@@ -30,7 +30,7 @@ class MostAllocated:
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Fill the fullest VMs first, or wait."""
-        return _fill_best(view, queue[0], "is the most allocated", _allocated(view, queue[0]))
+        return _fill_best(view, queue[0], "is the most allocated", allocated(view, queue[0]))
 
 
 class DominantFit:
@@ -55,17 +55,39 @@ class LeastAllocated:
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place executor by executor on the emptiest VM, or wait."""
         request = queue[0]
-        room = view.room_for(request)
-        if np.minimum(room, request.count).sum() < request.count:
-            return Wait(shortage(view, request))
-        score, step = -_allocated(view, request), _share(view, request)
-        there = room if view.openings is None else np.where(view.is_open, room, 0)
-        count = min(int(np.minimum(there, request.count).sum()), request.count)
-        placement = _level(there, score, step, count)
-        why = [f"{view.vms[i].name} is the least allocated VM with room for it" for i in placement]
-        opened = fill(room - there, np.argsort(-score, kind="stable"), request.count - count)
-        why += [f"no open VM has room; {view.vms[i].name} is opened" for i in opened]
-        return Place(request.job.id, (*placement, *opened), tuple(why), tuple(score.tolist()))
+        score, step = -allocated(view, request), share(view, request)
+        return _place_each(view, request, "is the least allocated", score, step)
+
+
+class Tetris:
+    """As Tetris packs (Grandl 2014): each executor goes to the VM with whose free resources it aligns best.
+
+    Alignment is the dot product of what the executor needs and what the VM has free, both as shares of the
+    VM. Tetris prefers jobs with little work left besides: `overtake=shortest`.
+    """
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place executor by executor on the VM that aligns best, or wait."""
+        request = queue[0]
+        cpus, memory = request.cpus / view.cpus, request.memory_mib / view.memory_mib
+        score = cpus * view.free_cpus / view.cpus + memory * view.free_memory_mib / view.memory_mib
+        return _place_each(view, request, "aligns best", score, cpus**2 + memory**2)
+
+
+def _place_each(
+    view: ClusterView, request: PlacementRequest, which: str, score: FloatArray, step: FloatArray
+) -> Decision:
+    """Each executor on the best open VM, whose score falls by `step` then; or wait."""
+    room = view.room_for(request)
+    if np.minimum(room, request.count).sum() < request.count:
+        return Wait(shortage(view, request))
+    there = room if view.openings is None else np.where(view.is_open, room, 0)
+    count = min(int(np.minimum(there, request.count).sum()), request.count)
+    placement = level(there, score, step, count)
+    why = [f"{view.vms[i].name} {which} of the VMs with room for it" for i in placement]
+    opened = fill(room - there, np.argsort(-score, kind="stable"), request.count - count)
+    why += [f"no open VM has room; {view.vms[i].name} is opened" for i in opened]
+    return Place(request.job.id, (*placement, *opened), tuple(why), tuple(score.tolist()))
 
 
 def _fill_best(view: ClusterView, request: PlacementRequest, which: str, score: FloatArray) -> Decision:
@@ -83,7 +105,7 @@ def why_filled(vm: str, which: str) -> str:
     return f"{vm} {which} of the VMs with room for it"
 
 
-def _level(room: IntArray, score: FloatArray, step: FloatArray, count: int) -> tuple[int, ...]:
+def level(room: IntArray, score: FloatArray, step: FloatArray, count: int) -> tuple[int, ...]:
     """Assign each of `count` executors to the best VM, and lower that VM's score by its step."""
     fits = np.flatnonzero(room)
     best = fits[np.argsort(-score[fits], kind="stable")[:count]]
@@ -99,16 +121,16 @@ def _level(room: IntArray, score: FloatArray, step: FloatArray, count: int) -> t
     return tuple(placement)
 
 
-def _share(view: ClusterView, request: PlacementRequest) -> FloatArray:
+def share(view: ClusterView, request: PlacementRequest) -> FloatArray:
     """An executor's share of each VM, averaged over cpus and memory; float64 [N]."""
     shares: FloatArray = (request.cpus / view.cpus + request.memory_mib / view.memory_mib) / 2
     return shares
 
 
-def _allocated(view: ClusterView, request: PlacementRequest) -> FloatArray:
+def allocated(view: ClusterView, request: PlacementRequest) -> FloatArray:
     """Allocated share of each VM after placing an executor there; float64 [N]."""
     free: FloatArray = (view.free_cpus / view.cpus + view.free_memory_mib / view.memory_mib) / 2
-    return 1 - free + _share(view, request)
+    return 1 - free + share(view, request)
 
 
 def _left(view: ClusterView, request: PlacementRequest) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from agents.estimates import check_limit, check_seconds, check_share
+from agents.estimates import check_limit, check_seconds, check_share, duration_of
 from agents.overtaking.placement_value import Worth
 from agents.overtaking.reservation import Reservation
 from conf.defaults import UNKNOWN_DURATION
@@ -28,6 +28,7 @@ KNOWN_TO: Mapping[str, tuple[str, ...]] = {
     "easy": ("queue", "durations", "ends", "preferences"),
     "first_fit": ("queue",),
     "best": ("queue", "durations", "ends", "preferences", "prices"),
+    "shortest": ("queue", "durations"),
 }
 
 
@@ -38,8 +39,8 @@ class OvertakingOptions:
     #: Jobs that may overtake the head of the queue. `none`: first come, first served. `first_fit`: the first
     #: that fits, when the head does not. `easy`: of those the first that does not delay the head, by the
     #: expected ends of running jobs. `best`: of all that fit, the head among them, the one that is placed
-    #: best.
-    overtake: Literal["none", "easy", "first_fit", "best"] = "none"
+    #: best. `shortest`: of these the one that is expected to take the least time.
+    overtake: Literal["none", "easy", "first_fit", "best", "shortest"] = "none"
     #: How many jobs of the queue are looked at.
     window: int = 256
     #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
@@ -63,9 +64,9 @@ class OvertakingOptions:
     def check_given(self, names: Collection[str]) -> None:
         """ValueError when one of these options, which were given, has no effect."""
         ways = {
-            "window": ("easy", "first_fit", "best"),
-            "overtaken_at_most": ("easy", "first_fit", "best"),
-            "unknown_duration": ("easy", "best"),
+            "window": ("easy", "first_fit", "best", "shortest"),
+            "overtaken_at_most": ("easy", "first_fit", "best", "shortest"),
+            "unknown_duration": ("easy", "best", "shortest"),
             "beta": ("best",),
         }
         for name in names:
@@ -98,7 +99,7 @@ class Overtaking:
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place a job of the window, the head if it fits and no other is better, or wait."""
-        if self._options.overtake == "best":
+        if self._options.overtake in ("best", "shortest"):
             return self._best(view, self._shown(queue))
         head = queue[0]
         decision = self._ask(view, head)
@@ -124,22 +125,27 @@ class Overtaking:
         return shown[: self._patience.reach(shown)]
 
     def _best(self, view: ClusterView, shown: Sequence[PlacementRequest]) -> Decision:
-        """Place the job with the best placement of all that fit, the oldest of several."""
+        """Place the best placed or the shortest job of all that fit, the oldest of several."""
+        shortest, unknown = self._options.overtake == "shortest", self._options.unknown_duration
         worth: dict[int, Worth] = {}
         best: tuple[float, int, _Decision] | None = None
         fits = 0
         for number, asked in self._that_fit(view, shown):
             fits += 1
-            key = id(asked)
-            if key not in worth:
-                worth[key] = Worth(view, asked.request, asked.place, self._options.unknown_duration)
-            value = worth[key].of(shown[number].job, self._options.beta)
+            if shortest:
+                value = duration_of(shown[number].job, unknown)
+            else:
+                key = id(asked)
+                if key not in worth:
+                    worth[key] = Worth(view, asked.request, asked.place, unknown)
+                value = worth[key].of(shown[number].job, self._options.beta)
             if best is None or value < best[0]:
                 best = value, number, asked
         if best is None:
             return self._ask(view, shown[0])
         _, number, asked = best
-        said = f"; of {fits} jobs that fit it is the best (beta {self._options.beta:g})" if fits > 1 else ""
+        which = "the shortest" if shortest else f"the best (beta {self._options.beta:g})"
+        said = f"; of {fits} jobs that fit it is {which}" if fits > 1 else ""
         said += f"; it overtakes {self._patience.told(shown, number)}" if number else ""
         return self._placed(view, shown, number, asked, said)
 

@@ -40,6 +40,8 @@ class SimulatedCluster:
         others = sorted({name for job in jobs for name in job.size.thousandths} - {*BASIC})
         self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
         self._empty = _empty(vms, others)
+        #: Why nothing is placed on some VMs now, by id.
+        self.left_out: dict[str, str] = {}
         #: When prices change next, seconds.
         self.price_changes = 0.0
 
@@ -73,6 +75,7 @@ class SimulatedCluster:
             ),
             executors=state.held[0, shown].copy(),
             running=tuple(running),
+            left_out=dict(self.left_out),
             openings=self._openings(),
         )
 
@@ -83,6 +86,11 @@ class SimulatedCluster:
         lease = self._batch.machines.leases[0, self._there]
         is_open = (lease[:, CLOSES] >= self._now) & (lease[:, TAKEN] > self._now)
         return Openings(is_open, np.where(is_open, lease[:, READY], self._now + lease[:, BOOT]))
+
+    @property
+    def there(self) -> IntArray:
+        """The kernel's numbers of the VMs that are not lost."""
+        return self._there
 
     def numbers(self, placement: Sequence[int]) -> SmallIntArray:
         """The kernel's numbers of VMs by their numbers in the view."""

@@ -65,7 +65,7 @@ class World:
             believed_vms = options.spot_belief.of_vms(vms, options.seed)
             self.jobs = kept_off(self.jobs, believed_vms)
         gives_way = options.sharing is not None and bool(options.sharing.preemption.by)
-        self._tracks = spot or bool(options.losses) or gives_way
+        self._tracks = spot or bool(options.losses or options.consolidation) or gives_way
         rows = (*vms, _NOWHERE) if self._tracks else vms
         # With a pace, only the pace knows a job's duration, and the kernel learns it when the job is placed.
         self.pace = pace
@@ -132,6 +132,7 @@ class World:
             self.truth,
             self._running,
             self._hold,
+            options.consolidation,
         )
         rules.reset(self.batch, 0)
         self._cluster.reprice()
@@ -351,6 +352,7 @@ class World:
         """Advance the clock to `until`, at most the next event; return the jobs that ended, in order."""
         state = self.batch.state
         before = state.running[0]
+        until = self._losses.consolidate(until, waiting=self.head < len(self.requests))
         resized_jobs.advance_sized(self.batch, self.spared, 0, until)
         ended = []
         # The kernel fills the place behind those that run from its end.
@@ -368,6 +370,7 @@ class World:
                 self._in_order.ended(was, end)
         self._losses.lose_until(until)
         self._losses.take_away_until(until)
+        self._losses.move_until(until)
         if until >= self._cluster.price_changes:
             self._cluster.reprice()
         self._arrive()

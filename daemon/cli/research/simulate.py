@@ -23,7 +23,7 @@ from daemon.cli.shared.progress import progress_bar
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
     from environment.decisions.sizing import Sizes
-    from environment.pools import IdleTimeout
+    from environment.pools import Consolidation, IdleTimeout
     from environment.simulation.durations.beliefs import Belief
     from environment.simulation.durations.spot_beliefs import SpotBelief
     from environment.simulation.options import SimulationOptions
@@ -102,6 +102,15 @@ def simulate(
             help="How long idle VMs of pools are kept: none, break_even, forecast, planned, timeout:SECONDS.",
         ),
     ] = "break_even",
+    consolidate: Annotated[
+        str,
+        typer.Option(
+            "--consolidate",
+            metavar="HOW",
+            help="Move running executors so that VMs of pools close, as Karpenter does: none, underutilized, "
+            "balanced; and :spot_to_spot behind one.",
+        ),
+    ] = "none",
     sizes: Annotated[
         str | None,
         typer.Option(
@@ -164,7 +173,7 @@ def simulate(
     numbers = range(seed, seed + seeds)
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
     options = replace(options, spot_belief=spot_belief_of(spot_belief), most_events=most_events)
-    options = replace(options, vary=varied_of(vary))
+    options = replace(options, vary=varied_of(vary), consolidation=consolidation_of(consolidate))
     if profiles is not None:
         options = replace(options, profiles=profiles_of(profiles))
     compare_policies(
@@ -219,6 +228,16 @@ def keeping_of(text: str) -> "IdleTimeout":
 
     try:
         return IdleTimeout.read(text)
+    except ValueError as error:
+        raise CommandError(f"--{error}") from None
+
+
+def consolidation_of(text: str) -> "Consolidation":
+    """Parse --consolidate."""
+    from environment.pools import Consolidation
+
+    try:
+        return Consolidation.read(text)
     except ValueError as error:
         raise CommandError(f"--{error}") from None
 

@@ -1,6 +1,7 @@
 """Losses in a simulation: VMs and executors that are lost, and spot VMs that their cloud interrupts.
 
-The losses are given (`losses`); `missing_executors` places the executors again, at a cost.
+The losses are given (`losses`); `missing_executors` places the executors again, at a cost. VMs may also close
+because their executors are moved: `consolidation`.
 """
 
 import math
@@ -10,7 +11,9 @@ import numpy as np
 
 from environment.kernel.leases import TAKEN
 from environment.kernel.state import Batch
+from environment.pools import Consolidation
 from environment.simulation.cluster import SimulatedCluster
+from environment.simulation.faults.consolidation import SimulatedConsolidation
 from environment.simulation.faults.losses import Loss
 from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.results.billing import Meter
@@ -32,16 +35,25 @@ class ExecutorLosses:
         truth: Mapping[str, Job],
         running: Mapping[int, RunningJob],
         hold: Callable[[int], None],
+        consolidation: Consolidation,
     ) -> None:
         """Call `hold` with the number of each job that lost something."""
         self._losses = sorted(losses, key=lambda loss: loss.at)
         self._batch, self._vms, self._cluster, self._meter = batch, vms, cluster, meter
         self._missing, self._truth, self._running, self._hold = missing, truth, running, hold
         self._spot = any(vm.spot for vm in vms)
+        #: Moves executors so that VMs close; None where nothing does.
+        self._consolidating: SimulatedConsolidation | None = None
+        if consolidation and cluster.elastic:
+            self._consolidating = SimulatedConsolidation(
+                consolidation, batch, vms, cluster, missing, running, hold
+            )
 
     def next_at(self) -> float:
-        """Time of the next loss, or of the next interruption of an occupied VM; else infinity."""
+        """Time of the next loss, move, or interruption of an occupied VM; else infinity."""
         lost = self._losses[0].at if self._losses else math.inf
+        if self._consolidating is not None:
+            lost = min(lost, self._consolidating.next_at())
         if not self._spot:
             return lost
         count = len(self._vms)
@@ -52,6 +64,18 @@ class ExecutorLosses:
         """Apply the losses due until then."""
         while self._losses and self._losses[0].at <= at:
             self._lose(self._losses.pop(0))
+
+    def consolidate(self, until: float, *, waiting: bool) -> float:
+        """Begin or make moves of executors if none of the jobs is `waiting`; `until`, or an earlier move."""
+        if self._consolidating is None:
+            return until
+        self._consolidating.look(waiting=waiting)
+        return min(until, self._consolidating.next_at())
+
+    def move_until(self, at: float) -> None:
+        """Move executors to the replacements of their VMs that are up by then."""
+        if self._consolidating is not None:
+            self._consolidating.finish(at)
 
     def take_away_until(self, at: float) -> None:
         """Interrupt the occupied spot VMs that are due by then."""

@@ -4,9 +4,10 @@
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from conf.defaults import DRAIN_SECONDS
 from conf.units import SECONDS_PER_HOUR
 from environment.kernel.completion_heap import reorder_ends
 from environment.kernel.leases import BOOT, RATE, READY
@@ -80,6 +81,10 @@ class MissingExecutors:
         of = self._executors.get(number)
         return of is not None and (bool(of.lost) or of.progress is not None)
 
+    def waits(self, number: int) -> bool:
+        """Whether executors of the job are missing now."""
+        return bool(self._executors[number].lost)
+
     def ended(self, number: int) -> None:
         """A job is over."""
         self._left.pop(number, None)
@@ -118,11 +123,19 @@ class MissingExecutors:
         if of.believed is not None:
             of.believed.lose(self._now, gone)
         self.interruptions.executors += len(executors)
-        self.interruptions.work_lost += again * sum(self._size(running.job, at).cpus for at in of.order)
+        self.interruptions.work_lost += again * sum(self.size(running.job, at).cpus for at in of.order)
         self._ends(number, of.progress.end())
         self.lose(number, executors, 0.0 if notice > 0 else RELAUNCH_GRACE)
         if exposure.never_ends(of.progress.whole):
             self._give_up(number, exposure.rate * SECONDS_PER_HOUR)
+
+    def shift(self, number: int, to: Mapping[int, int]) -> None:
+        """Drain executors of a job, none of which is missing, and go on with each on its VM of `to`."""
+        executors = [at for at in self.present(number) if at in to]
+        rework = self._running[number].job.rework
+        self.interrupt(number, executors, DRAIN_SECONDS, rework.drained)
+        request = self._request(number)
+        self.place(request, [to[at] for at in executors], request.asked)
 
     def _exposure(self, of: Executors, taken: int, share: float) -> Exposure:
         """Exposure of the job to interruptions like this executor's, on its executors' VMs."""
@@ -146,12 +159,12 @@ class MissingExecutors:
         for at in executors:
             vm = int(state.placement[0, at])
             start = min(self.since.pop(at, float(state.start[0, number])), self._now)
-            self.stints.append(Stint(number, vm, start, self._now, self._size(running.job, at)))
+            self.stints.append(Stint(number, vm, start, self._now, self.size(running.job, at)))
             self.since[at] = self._now
             self.first.setdefault(at, vm)
             of.lost[at] = vm
             move(self._batch, self._spared, number, at, len(self._ids))
-            self._take([self._ids[vm]], [self._size(running.job, at)], -1)
+            self._take([self._ids[vm]], [self.size(running.job, at)], -1)
             self._due.setdefault(number, self._now + pause)
         self._show(number)
 
@@ -161,11 +174,11 @@ class MissingExecutors:
         for at in [*executors]:
             vm = int(state.placement[0, at])
             start = min(self.since.pop(at, float(state.start[0, number])), self._now)
-            self.stints.append(Stint(number, vm, start, self._now, self._size(running.job, at)))
+            self.stints.append(Stint(number, vm, start, self._now, self.size(running.job, at)))
             self.since[at] = self._now
             self.first.setdefault(at, vm)
             move(self._batch, self._spared, number, at, len(self._ids))
-            self._take([self._ids[vm]], [self._size(running.job, at)], -1)
+            self._take([self._ids[vm]], [self.size(running.job, at)], -1)
             of.order.remove(at)
             self._left.setdefault(number, []).append(at)
 
@@ -215,19 +228,20 @@ class MissingExecutors:
             return running.vm_ids, running.taken
         executors, placement = self._executors[number], self._batch.state.placement[0]
         vms = (executors.lost.get(at, int(placement[at])) for at in executors.order)
-        sizes = tuple(self._size(running.job, at) for at in executors.order)
+        sizes = tuple(self.size(running.job, at) for at in executors.order)
         return tuple(self._ids[vm] for vm in vms), sizes
 
     @property
     def _now(self) -> float:
         return float(self._batch.state.clock[0])
 
-    def _size(self, job: Job, at: int) -> Resources:
+    def size(self, job: Job, at: int) -> Resources:
+        """Resources of an executor."""
         return self._given.get(at, job.size)
 
     def _request(self, number: int) -> PlacementRequest:
         running, executors = self._running[number], self._executors[number]
-        sizes = tuple(self._size(running.job, at) for at in executors.missing)
+        sizes = tuple(self.size(running.job, at) for at in executors.missing)
         alike = set(sizes) == {running.job.size}
         return PlacementRequest(running.job, len(sizes), running.vm_ids, True, 0, () if alike else sizes)
 
@@ -251,7 +265,7 @@ class MissingExecutors:
         """Update the visible record of a job with executors that have moved since its start."""
         running, executors = self._running[number], self._executors[number]
         vm_ids = tuple(self._ids[self._batch.state.placement[0, at]] for at in executors.present)
-        sizes = tuple(self._size(running.job, at) for at in executors.present)
+        sizes = tuple(self.size(running.job, at) for at in executors.present)
         expected = running.expected
         if executors.believed is not None:
             end = executors.believed.end()

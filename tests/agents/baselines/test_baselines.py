@@ -7,7 +7,7 @@ import pytest
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.random_choice import RandomChoice, RandomOptions
 from agents.baselines.round_robin import RoundRobin, RoundRobinConsolidate
-from agents.baselines.scored import BestFit, LeastAllocated, MostAllocated
+from agents.baselines.scored import BestFit, LeastAllocated, MostAllocated, Tetris
 from environment.decisions.decision_round import decide_in_turn
 from environment.policy import Policy
 from environment.types import Place, PlacementRequest, Vm, Wait
@@ -134,6 +134,7 @@ EVERYONE = [
     BestFit,
     LeastAllocated,
     MostAllocated,
+    Tetris,
     lambda: RandomChoice(RandomOptions()),
 ]
 
@@ -218,9 +219,19 @@ def test_least_allocated_levels_the_load() -> None:
     assert placed(LeastAllocated(), view, request) == ["vm-2", "vm-2", "vm-1", "vm-2"]
 
 
+def test_tetris_aligns_demand_with_what_is_free() -> None:
+    """The largest dot product: memory-bound executors go where memory is free."""
+    view = make_view(make_vms(2, cpus=8, memory_mib=8192), free_cpus=[8, 3], free_memory_mib=[3072, 8192])
+    assert placed(Tetris(), view, make_request(1, cpus=2, memory_mib=1024)) == ["vm-1"]
+    assert placed(Tetris(), view, make_request(1, cpus=1, memory_mib=2048)) == ["vm-2"]
+    # Each executor takes what the next one aligns with: 0.5, then 0.375 on the first, 0.434 on the second.
+    view = make_view(make_vms(2, cpus=8, memory_mib=8192), free_cpus=[8, 7], free_memory_mib=[8192, 7168])
+    assert placed(Tetris(), view, make_request(3, cpus=2, memory_mib=2048)) == ["vm-1", "vm-2", "vm-1"]
+
+
 def test_scores_are_handed_on() -> None:
     """The chosen VM has the highest score of those with room."""
-    for policy in (BestFit(), MostAllocated(), LeastAllocated()):
+    for policy in (BestFit(), MostAllocated(), LeastAllocated(), Tetris()):
         decision = policy.decide(make_view(make_vms(3), free_cpus=[4, 2, 3]), [make_request(1)])
         assert isinstance(decision, Place)
         assert decision.scores[decision.placement[0]] == max(decision.scores)

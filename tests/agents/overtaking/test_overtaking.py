@@ -27,7 +27,7 @@ from tests.agents.test_documented import scene as random_scene
 from tests.builders import make_job, make_view, make_vms
 
 HEAD_ALONE = [name for name, listed in POLICIES.items() if listed.head_alone]
-WAYS = ("easy", "first_fit", "best")
+WAYS = ("easy", "first_fit", "best", "shortest")
 
 
 def asks(name: str, executors: int, seconds: float | None = 100.0, **more: Any) -> PlacementRequest:
@@ -121,6 +121,18 @@ def test_best_is_no_worse_than_any(name: str, seed: int) -> None:
     if isinstance(decision, Place):
         chosen = next(request for request in queue if request.job.id == decision.job_id)
         assert Worth(view, chosen, decision, 240.0).of(chosen.job, 0.5) == min(values)
+
+
+def test_shortest_takes_the_one_that_is_expected_to_take_least() -> None:
+    """Of all that fit, the oldest of several; one of unknown duration counts as long."""
+    queue = [asks("wide", 6, 1.0), asks("long", 1, 300.0), asks("unknown", 1, None), asks("short", 1, 90.0)]
+    place = decide(scene(50.0, 90.0), [*queue, asks("as-short", 1, 90.0)], overtake="shortest")
+    assert isinstance(place, Place)
+    assert place.job_id == "short"
+    assert place.why[0].endswith(
+        "; of 4 jobs that fit it is the shortest; it overtakes wide, long and unknown "
+        "(the oldest is overtaken 128 times at most)"
+    )
 
 
 def test_no_job_is_overtaken_for_ever() -> None:
@@ -270,7 +282,7 @@ def longest_wait(result: Result) -> float:
     return max(job.started_at - job.submitted_at for job in result.jobs)
 
 
-@pytest.mark.parametrize("way", ["easy", "first_fit", "best", "greedy"])
+@pytest.mark.parametrize("way", ["easy", "first_fit", "best", "shortest", "greedy"])
 @given(workload=random_jobs())
 @settings(max_examples=25, deadline=None)
 def test_nobody_starves(way: str, workload: Workload) -> None:

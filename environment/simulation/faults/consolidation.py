@@ -1,0 +1,263 @@
+"""Consolidation in a simulation: executors that are moved so that VMs of pools close, as under Karpenter.
+
+`environment.pools.Consolidation` states the rules. VMs close whose executors all fit on other VMs in use, or
+on these and one new VM of a lower price than all that close; that one boots first, and nothing is placed
+on it or on those that close until then. A moved executor repeats the share of its work that its job's
+profile gives for drained ones. Which VMs are tried follows Karpenter: several at once, then each alone, those
+with the fewest executors first (`balanced`: those that save most for the disruption), a tenth of all VMs at a
+time, and one move after the other. Empty VMs take nothing: they are about to close. Durations of jobs are
+unknown to it.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from environment.kernel.leases import CLOSES, READY, TAKEN
+from environment.kernel.rules import leave_vm, take_vm
+from environment.kernel.state import Batch
+from environment.pools import Consolidation
+from environment.resources import BASIC, CPUS
+from environment.simulation.cluster import SimulatedCluster
+from environment.simulation.faults.missing_executors import MissingExecutors
+from environment.types import FloatArray, IntArray, Job, Vm
+from environment.view import RunningJob
+
+#: Karpenter's defaults: the share of all VMs that is disrupted at a time, rounded up, and how many types a
+#: single spot VM could be replaced by where it is replaced by a spot VM.
+_BUDGET, _FLEXIBLE = 0.1, 15
+#: Seconds from one move to the next: Karpenter checks for so long that a move is still right
+#: (`consolidationTTL`), and makes one at a time.
+_PAUSE = 15.0
+_BASIC = frozenset(BASIC)
+#: A job's number, its executor's place in the kernel, and cpus and MiB of that.
+_Executor = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """VMs that close, the new one that replaces them, if any, and the VM of each executor that is moved."""
+
+    closes: tuple[int, ...]
+    opens: int | None
+    to: Mapping[int, Mapping[int, int]]
+    saved: float
+
+
+class SimulatedConsolidation:
+    """Moves executors in row 0 of a batch; jobs and VMs by their numbers in the kernel."""
+
+    def __init__(
+        self,
+        rule: Consolidation,
+        batch: Batch,
+        vms: Sequence[Vm],
+        cluster: SimulatedCluster,
+        missing: MissingExecutors,
+        running: Mapping[int, RunningJob],
+        hold: Callable[[int], None],
+    ) -> None:
+        """Call `hold` with the number of each job whose executors were moved."""
+        self._rule, self._batch, self._vms, self._cluster = rule, batch, vms, cluster
+        self._missing, self._running, self._hold = missing, running, hold
+        pools = ((vm.terms is not None and not vm.terms.always) for vm in vms)
+        self._pool = np.fromiter(pools, np.bool_, len(vms))
+        self._spot = np.array([vm.spot for vm in vms], np.bool_)
+        self._whole = np.array([(vm.resources.get(CPUS), vm.memory_mib) for vm in vms], np.int64).T
+        #: Replacements that boot: when each is up, and what it replaces.
+        self._booting: list[tuple[float, _Move]] = []
+        self._barred: dict[object, NDArray[np.bool_]] = {}
+        #: Time of the last move; what was there at the last look, and since when it is on each VM.
+        self._moved = -math.inf
+        self._seen = self._resources()
+        self._since = np.zeros(len(vms))
+        self._tried = b""
+
+    def next_at(self) -> float:
+        """Time at which a replacement is up, or something may be moved that may not be now; else infinity."""
+        next_move = self._moved + _PAUSE
+        ripe = self._since[self._batch.state.held[0, : len(self._vms)] > 0] + self._rule.after
+        times = (*(at for at, _ in self._booting), *ripe[ripe > self._now].tolist())
+        return min(times if next_move <= self._now else (*times, next_move), default=math.inf)
+
+    def look(self, *, waiting: bool) -> None:
+        """Begin a move that pays now, if none of the jobs is `waiting`: it would use the room first."""
+        resources = self._resources()
+        self._since[(resources != self._seen).any(axis=0)] = self._now
+        self._seen = resources
+        if waiting or self._now < self._moved + _PAUSE:
+            return
+        if (now := self._state()) != self._tried:
+            self._tried = now
+            if (move := self._found()) is not None:
+                self._begin(move)
+                self._moved = self._now
+
+    def finish(self, at: float) -> None:
+        """Move executors to the replacements that are up by then, where there is anything left to move."""
+        for due in [each for each in self._booting if each[0] <= at]:
+            self._booting.remove(due)
+            move = due[1]
+            for vm in (*move.closes, *self._opened(move)):
+                del self._cluster.left_out[self._vms[vm].id]
+            executors = self._on(move.closes)
+            (opened,) = self._opened(move)
+            up = self._up()
+            up[list(move.closes)] = False
+            up[opened] = self._batch.machines.leases[0, opened, TAKEN] > self._now
+            to, rest = self._packed(executors or [], up)
+            if executors and not rest:
+                self._shift(to)
+            leave_vm(self._batch, 0, opened, self._now)
+
+    def _begin(self, move: _Move) -> None:
+        """Make the move, or open the replacement first."""
+        if move.opens is None:
+            self._shift(move.to)
+            return
+        take_vm(self._batch, 0, move.opens)  # which opens it, and holds it while it boots
+        for vm in (*move.closes, move.opens):
+            self._cluster.left_out[self._vms[vm].id] = "is left out while its executors are moved"
+        self._booting.append((float(self._batch.machines.leases[0, move.opens, READY]), move))
+
+    def _shift(self, to: Mapping[int, Mapping[int, int]]) -> None:
+        for number, of in to.items():
+            self._missing.shift(number, of)
+            self._hold(number)
+
+    def _found(self) -> _Move | None:
+        """The first move that pays, in Karpenter's order; None without one."""
+        is_open, up = self._open(), self._up()
+        prices = self._batch.machines.price_per_hour[0, : len(self._vms)]
+        moving = sum(len(move.closes) for _, move in self._booting)
+        most = math.ceil(_BUDGET * np.count_nonzero(is_open)) - moving
+        held = self._batch.state.held[0, : len(self._vms)]
+        disruption = 1.0 + held
+        ripe = up & (self._since + self._rule.after <= self._now)
+        candidates = [int(vm) for vm in np.flatnonzero(ripe) if self._on([int(vm)]) is not None]
+        worth = prices / disruption if self._rule.name == "balanced" else -disruption
+        candidates.sort(key=lambda vm: -worth[vm])
+        several = (candidates[:n] for n in range(min(most, len(candidates)), 1, -1))
+        alone = ([vm] for vm in candidates) if most > 0 else ()
+        for closes in (*several, *alone):
+            move = self._move(closes, is_open, up, prices)
+            if move is None:
+                continue
+            disturbed = sum(held[vm] for vm in closes) / disruption[is_open].sum()
+            if self._rule.pays(move.saved / prices[is_open].sum(), disturbed):
+                return move
+        return None
+
+    def _move(
+        self, closes: Sequence[int], is_open: NDArray[np.bool_], up: NDArray[np.bool_], prices: FloatArray
+    ) -> _Move | None:
+        """A move that closes these VMs; None when there is none that saves anything."""
+        there = up.copy()
+        there[list(closes)] = False
+        executors = self._on(closes) or []
+        to, rest = self._packed(executors, there)
+        whole = float(prices[list(closes)].sum())
+        if not rest:
+            return _Move(tuple(closes), None, to, whole)
+        least = whole
+        fits = self._alive() & self._pool & ~is_open
+        needed = np.array([each[2:] for each in rest]).sum(axis=0)
+        fits &= (self._whole >= needed[:, None]).all(axis=0)
+        for number in {each[0] for each in rest}:
+            fits &= ~self._bars(self._running[number].job)
+        fits &= prices < least
+        # A new VM of the type of one that closes would only be that one again.
+        for vm in closes:
+            alike = [other.type == self._vms[vm].type for other in self._vms]
+            if (fits & alike).any():
+                least = min(least, float(prices[vm]))
+        fits &= prices < least
+        if self._spot[list(closes)].all():
+            types = {self._vms[vm].type for vm in np.flatnonzero(fits & self._spot)}
+            if not self._rule.spot_to_spot or (len(closes) == 1 and len(types) < _FLEXIBLE):
+                return None
+        if not fits.any():
+            return None
+        opens = int(np.argmin(np.where(fits, prices, np.inf)))
+        return _Move(tuple(closes), opens, to, whole - float(prices[opens]))
+
+    def _packed(
+        self, executors: Iterable[_Executor], up: NDArray[np.bool_]
+    ) -> tuple[dict[int, dict[int, int]], list[_Executor]]:
+        """The fullest VM of `up` with room for each executor, the largest first; and those without a VM."""
+        state, count = self._batch.state, len(self._vms)
+        free = np.stack((state.free_milli_cpus[0, :count], state.free_memory_mib[0, :count]))
+        to, rest = dict[int, dict[int, int]](), list[_Executor]()
+        for number, at, cpus, memory in sorted(executors, key=lambda each: (-each[2], -each[3], each[1])):
+            fits = up & (free[0] >= cpus) & (free[1] >= memory) & ~self._bars(self._running[number].job)
+            if not fits.any():
+                rest.append((number, at, cpus, memory))
+                continue
+            vm = int(np.argmin(np.where(fits, free[0], np.iinfo(np.int64).max)))
+            free[:, vm] -= cpus, memory
+            to.setdefault(number, {})[at] = vm
+        return to, rest
+
+    def _on(self, vms: Sequence[int]) -> list[_Executor] | None:
+        """Executors on these VMs; None where one cannot be moved now."""
+        found, state = list[_Executor](), self._batch.state
+        for vm in vms:
+            for number, executors in self._missing.there(vm):
+                running = self._running.get(number)
+                if running is None or state.start[0, number] > self._now:
+                    return None
+                if self._missing.waits(number) or not running.job.size.thousandths.keys() <= _BASIC:
+                    return None
+                for at in executors:
+                    size = self._missing.size(running.job, at)
+                    found.append((number, at, size.get(CPUS), size.memory_mib))
+        return found
+
+    def _bars(self, job: Job) -> NDArray[np.bool_]:
+        """VMs that bar a job of cpus and memory alone; bool [N]."""
+        if job.uses not in self._barred:
+            self._barred[job.uses] = np.array([bool(job.barred(vm)) for vm in self._vms], np.bool_)
+        return self._barred[job.uses]
+
+    def _open(self) -> NDArray[np.bool_]:
+        """VMs of pools that are open; bool [N]."""
+        lease = self._batch.machines.leases[0, : len(self._vms)]
+        is_open: NDArray[np.bool_] = (lease[:, CLOSES] >= self._now) & (lease[:, TAKEN] > self._now)
+        return is_open & self._pool & self._alive()
+
+    def _up(self) -> NDArray[np.bool_]:
+        """Those of them that are up and in use, and take part in no move; bool [N]."""
+        count = len(self._vms)
+        up = self._open() & (self._batch.machines.leases[0, :count, READY] <= self._now)
+        up &= self._batch.state.held[0, :count] > 0
+        for _, move in self._booting:
+            up[[*move.closes, *self._opened(move)]] = False
+        return up
+
+    def _alive(self) -> NDArray[np.bool_]:
+        """VMs that are not lost; bool [N]."""
+        alive = np.zeros(len(self._vms), np.bool_)
+        alive[self._cluster.there] = True
+        return alive
+
+    def _resources(self) -> IntArray:
+        """Executors and free resources of each VM; int64 [3, N]."""
+        state, count = self._batch.state, len(self._vms)
+        free = state.free_milli_cpus[0, :count], state.free_memory_mib[0, :count]
+        return np.stack((state.held[0, :count], *free)).astype(np.int64)
+
+    def _state(self) -> bytes:
+        """Equal of moments with the same possible moves."""
+        ripe = self._since + self._rule.after <= self._now
+        return b"".join((self._seen.tobytes(), self._up().tobytes(), ripe.tobytes()))
+
+    @staticmethod
+    def _opened(move: _Move) -> tuple[int, ...]:
+        return () if move.opens is None else (move.opens,)
+
+    @property
+    def _now(self) -> float:
+        return float(self._batch.state.clock[0])
