@@ -193,6 +193,9 @@ class Consolidation:
         return saved > 0.0 and (self.name == "underutilized" or saved >= _WORTH * disturbed)
 
 
+NO_MOVES = Consolidation()
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Openings:
     """Open VMs, and the time at which each is ready for executors placed there now; read-only arrays.

@@ -7,7 +7,7 @@ from pathlib import Path
 from environment.clusters.price_history import PriceHistory
 from environment.decisions.sizing import Sizes
 from environment.kernel.rule_options import DurationOptions
-from environment.pools import BREAK_EVEN, Consolidation, IdleTimeout
+from environment.pools import BREAK_EVEN, NO_MOVES, Consolidation, IdleTimeout
 from environment.queues.types import Sharing
 from environment.simulation.durations.beliefs import Belief
 from environment.simulation.durations.fitted_model import FittedDurations, Pace
@@ -45,7 +45,7 @@ class SimulationOptions:
     #: How long idle VMs of pools are kept.
     keeping: IdleTimeout = BREAK_EVEN
     #: When running executors are moved so that VMs of pools close.
-    consolidation: Consolidation = field(default_factory=Consolidation)
+    consolidation: Consolidation = NO_MOVES
     #: Prices of VMs of spot pools over time, by pool; others have the cluster's.
     prices: Mapping[str, PriceHistory] = field(default_factory=dict)
     #: Losses on the way; none by default.

@@ -15,8 +15,9 @@ from agents.registry import create
 from conf.schema.workload import Alibaba, Facebook, Poisson, WorkloadSpec
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of, refusals
-from environment.pools import BREAK_EVEN, IdleTimeout, Terms
+from environment.pools import BREAK_EVEN, NO_MOVES, Consolidation, IdleTimeout, Terms
 from environment.resources import Resources
+from environment.simulation.durations.beliefs import Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
@@ -39,6 +40,8 @@ class Setup:
     policy: Contender
     keep: IdleTimeout = BREAK_EVEN
     fixed: str = ""
+    #: When running executors are moved.
+    moves: Consolidation = NO_MOVES
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +72,43 @@ class ElasticRun:
     vms: int = 0
 
 
-_CLUSTER_AUTOSCALER = Setup(
-    "like Cluster Autoscaler", Contender("least_allocated"), IdleTimeout("timeout", 600.0)
-)
-_KARPENTER = (
-    Setup("like Karpenter", Contender("karpenter")),
-    Setup("like Karpenter, closes at once", Contender("karpenter"), IdleTimeout("none")),
-)
+#: Believed durations err by 20 %.
+BELIEF = Belief("sigma", 0.2)
+_AT_ONCE, _TEN_MINUTES = IdleTimeout("none"), IdleTimeout("timeout", 600.0)
+
+
+def _karpenter(overtake: str) -> tuple[Setup, ...]:
+    """Karpenter with each rule of consolidation; a Kubernetes scheduler goes on with the next that fits."""
+    who = Contender("karpenter", {"overtake": overtake})
+    rules = ("none", "underutilized", "underutilized:after=60", "balanced")
+    said = f"like Karpenter, {overtake}"
+    return tuple(Setup(f"{said}, {rule}", who, _AT_ONCE, moves=Consolidation.read(rule)) for rule in rules)
+
+
+def _autoscaler(overtake: str) -> tuple[Setup, ...]:
+    """Cluster Autoscaler with each expander, under schedulers that spread and that pack."""
+    return tuple(
+        Setup(
+            f"like Cluster Autoscaler, {overtake}, {scoring}, {expander}",
+            Contender("cluster_autoscaler", {"overtake": overtake, "scoring": scoring, "expander": expander}),
+            _TEN_MINUTES,
+        )
+        for scoring in ("spread", "pack")
+        for expander in ("least_waste", "priority")
+    )
+
+
 _FIXED = (
     Setup("fixed, for the peak", Contender("ff"), fixed="peak"),
     Setup("fixed, for the mean", Contender("ff"), fixed="mean"),
 )
-PARTNERS = (*_FIXED, _CLUSTER_AUTOSCALER, *_KARPENTER)
+#: At documented defaults and beside them, with the next job that fits, the shortest and the best first.
+KARPENTER = (
+    *(setup for way in ("first_fit", "shortest", "best") for setup in _karpenter(way)),
+    Setup("like Karpenter, first_fit, kept", Contender("karpenter", {"overtake": "first_fit"})),
+)
+CLUSTER_AUTOSCALER = tuple(setup for way in ("first_fit", "shortest", "best") for setup in _autoscaler(way))
+PARTNERS = (*_FIXED, *CLUSTER_AUTOSCALER, *KARPENTER)
 KEEPERS = (IdleTimeout("none"), BREAK_EVEN, IdleTimeout("forecast"), IdleTimeout("planned"))
 #: Policies that are each tried with each keeper.
 EVERY_POLICY = (
@@ -94,6 +122,16 @@ def kept(policy: str, keepers: Sequence[IdleTimeout] = KEEPERS, **options: objec
     """A policy with each of the keepers."""
     contender = Contender(policy, options)
     return tuple(Setup(f"{contender.label}, {keeper}", contender, keeper) for keeper in keepers)
+
+
+def _at_best(policies: Sequence[str]) -> tuple[Setup, ...]:
+    """Baselines at their best: with the shortest and the best placed job first, and VMs closed at once."""
+    return tuple(
+        setup
+        for name in policies
+        for way in ("shortest", "best")
+        for setup in kept(name, (_AT_ONCE,), overtake=way)
+    )
 
 
 #: A day of Facebook's arrivals; with another number of jobs, the first ones of it.
@@ -114,17 +152,17 @@ def _racks() -> tuple[Vm, ...]:
 
 def scenes() -> tuple[ElasticScene, ...]:
     """All that are compared."""
-    ours = ("ff", "rrc", "best_fit", "aep")
+    baselines = ("ff", "rrc", "best_fit", "aep", "tetris")
     small = (
         *PARTNERS,
-        *(setup for name in (*ours, "ilp") for setup in kept(name, (BREAK_EVEN,))),
+        *_at_best((*baselines, "ilp")),
         *kept("greedy"),
         *kept("lookahead", (BREAK_EVEN, IdleTimeout("planned"))),
     )
-    day = (*PARTNERS, *(setup for name in ours for setup in kept(name, (BREAK_EVEN,))), *kept("greedy"))
+    day = (*PARTNERS, *_at_best(baselines), *kept("greedy"))
     long = (
-        _CLUSTER_AUTOSCALER,
-        _KARPENTER[0],
+        *_autoscaler("first_fit"),
+        *_karpenter("first_fit"),
         *kept("greedy", (IdleTimeout("forecast"), IdleTimeout("planned"))),
     )
     normal, burst = (
@@ -211,7 +249,7 @@ def _play_one(name: str, boot: int, label: str, seed: int, jobs: int | None) -> 
 def play_one(scene: ElasticScene, boot: int, setup: Setup, seed: int, jobs: int | None = None) -> ElasticRun:
     """One setup in one scene with one boot on one seed."""
     workload, vms = scene.workload(seed, jobs), scene.cluster()
-    options = SimulationOptions(seed=seed, keeping=setup.keep)
+    options = SimulationOptions(seed=seed, belief=BELIEF, keeping=setup.keep, consolidation=setup.moves)
     on = pools_of(vms, boot)
     if setup.fixed:
         plain = tuple(replace(vm, terms=None) for vm in vms)

@@ -130,7 +130,7 @@ def test_shortest_takes_the_one_that_is_expected_to_take_least() -> None:
     assert isinstance(place, Place)
     assert place.job_id == "short"
     assert place.why[0].endswith(
-        "; of 4 jobs that fit it is the shortest; it overtakes wide, long and unknown "
+        "; of 4 jobs that fit it is the shortest; it overtakes 3 older jobs "
         "(the oldest is overtaken 128 times at most)"
     )
 
@@ -233,8 +233,16 @@ def test_easy_delays_the_head_by_nothing(
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("ff", {"overtake": "esay"}, "policy ff: overtake: should be 'none', 'easy', 'first_fit' or 'best'"),
-        ("ff", {"window": 10}, "policy ff: window: requires overtake easy or first_fit or best, found none"),
+        (
+            "ff",
+            {"overtake": "esay"},
+            "policy ff: overtake: should be 'none', 'easy', 'first_fit', 'best' or 'shortest'",
+        ),
+        (
+            "ff",
+            {"window": 10},
+            "policy ff: window: requires overtake easy or first_fit or best or shortest, found none",
+        ),
         ("ff", {"overtake": "easy", "beta": 1}, "policy ff: beta: requires overtake best, found easy"),
         ("ff", {"overtake": "easy", "window": 0}, "policy ff: window: should be 1 or more, found 0"),
         ("rr", {"overtake": "best", "beta": 2}, "policy rr: beta: should be between 0 and 1, found 2"),
