@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from agents.experiments.comparison import Contender
 from agents.experiments.paired import Statistic
 
-_EVERY_WAY = ("easy", "best")
+_EVERY_WAY = ("easy", "best", "shortest")
 
 #: First come, first served.
 FIRST_COME = (
@@ -18,7 +18,7 @@ FIRST_COME = (
 #: With jobs that may overtake, in the same window and under the same bound as ours.
 WITH_OVERTAKING = (
     *(Contender(name, {"overtake": way}) for name in ("ff", "aep", "ilp") for way in _EVERY_WAY),
-    Contender("best_fit", {"overtake": "best"}),
+    *(Contender(name, {"overtake": way}) for name in ("best_fit", "tetris") for way in ("best", "shortest")),
     Contender("ilp", {"beta": 1.0, "overtake": "best"}),
 )
 PARTNERS = (*FIRST_COME, *WITH_OVERTAKING)
