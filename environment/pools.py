@@ -148,13 +148,15 @@ class Consolidation:
     """Rule by which executors are moved in a simulation so that VMs of pools close, as under Karpenter.
 
     `underutilized`: whenever VMs could close, or be replaced by one VM of a lower price. `balanced`: only
-    where the saved share of the bill is at least half the share of executors that are disturbed. A VM closes
-    only if no executor came or left for `after` seconds (`consolidateAfter`). With `spot_to_spot` spot VMs
-    are also replaced by spot VMs. Karpenter's defaults are `underutilized`, 0 and no `spot_to_spot`.
+    where the saved share of the bill is at least half the share of executors that are disturbed. `believed`,
+    which Karpenter lacks: only where that saves more until the executors' believed ends than a new VM's boot
+    and repeated work cost. A VM closes only if no executor came or left for `after` seconds
+    (`consolidateAfter`). With `spot_to_spot` spot VMs are also replaced by spot VMs. Karpenter's defaults are
+    `underutilized`, 0 and no `spot_to_spot`.
     ValueError for impossible seconds.
     """
 
-    name: Literal["none", "underutilized", "balanced"] = "none"
+    name: Literal["none", "underutilized", "balanced", "believed"] = "none"
     after: float = 0.0
     spot_to_spot: bool = False
 
@@ -165,7 +167,7 @@ class Consolidation:
     @classmethod
     def read(cls, text: str) -> "Consolidation":
         """Parse a rule such as `balanced:after=300:spot_to_spot`; ValueError names the error."""
-        right = "none, underutilized or balanced, and :after=SECONDS and :spot_to_spot behind one"
+        right = "none, underutilized, balanced or believed, and :after=SECONDS and :spot_to_spot behind one"
         wrong = ValueError(f"consolidate: should be {right}, found {text!r}")
         name, *options = text.split(":")
         after, spot_to_spot = 0.0, options[-1:] == ["spot_to_spot"]
@@ -175,7 +177,7 @@ class Consolidation:
                 key, _, seconds = options.pop(0).partition("=")
                 after = float(seconds if key == "after" else "")
             match name:
-                case "none" | "underutilized" | "balanced" if not options:
+                case "none" | "underutilized" | "balanced" | "believed" if not options:
                     return cls(name, after, spot_to_spot)
         except ValueError:
             raise wrong from None
@@ -190,7 +192,7 @@ class Consolidation:
 
     def pays(self, saved: float, disturbed: float) -> bool:
         """Whether that share of the price of all VMs is worth that share of all disruption."""
-        return saved > 0.0 and (self.name == "underutilized" or saved >= _WORTH * disturbed)
+        return saved > 0.0 and (self.name != "balanced" or saved >= _WORTH * disturbed)
 
 
 NO_MOVES = Consolidation()

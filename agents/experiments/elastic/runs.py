@@ -80,7 +80,7 @@ _AT_ONCE, _TEN_MINUTES = IdleTimeout("none"), IdleTimeout("timeout", 600.0)
 def _karpenter(overtake: str) -> tuple[Setup, ...]:
     """Karpenter with each rule of consolidation; a Kubernetes scheduler goes on with the next that fits."""
     who = Contender("karpenter", {"overtake": overtake})
-    rules = ("none", "underutilized", "underutilized:after=60", "balanced")
+    rules = ("none", "underutilized", "underutilized:after=60", "balanced", "believed")
     said = f"like Karpenter, {overtake}"
     return tuple(Setup(f"{said}, {rule}", who, _AT_ONCE, moves=Consolidation.read(rule)) for rule in rules)
 

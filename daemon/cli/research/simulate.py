@@ -108,7 +108,7 @@ def simulate(
             "--consolidate",
             metavar="HOW",
             help="Move running executors so that VMs of pools close, as Karpenter does: none, underutilized, "
-            "balanced; and :spot_to_spot behind one.",
+            "balanced, believed; and :after=SECONDS and :spot_to_spot behind one.",
         ),
     ] = "none",
     sizes: Annotated[

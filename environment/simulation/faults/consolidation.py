@@ -5,8 +5,8 @@ on these and one new VM of a lower price than all that close; that one boots fir
 on it or on those that close until then. A moved executor repeats the share of its work that its job's
 profile gives for drained ones. Which VMs are tried follows Karpenter: several at once, then each alone, those
 with the fewest executors first (`balanced`: those that save most for the disruption), a tenth of all VMs at a
-time, and one move after the other. Empty VMs take nothing: they are about to close. Durations of jobs are
-unknown to it.
+time, and one move after the other. Empty VMs take nothing: they are about to close. Only `believed` uses what
+is known of durations.
 """
 
 import math
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.kernel.leases import CLOSES, READY, TAKEN
+from conf.units import SECONDS_PER_HOUR
+from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.rules import leave_vm, take_vm
 from environment.kernel.state import Batch
 from environment.pools import Consolidation
@@ -147,9 +148,25 @@ class SimulatedConsolidation:
             if move is None:
                 continue
             disturbed = sum(held[vm] for vm in closes) / disruption[is_open].sum()
-            if self._rule.pays(move.saved / prices[is_open].sum(), disturbed):
+            pays = self._rule.pays(move.saved / prices[is_open].sum(), disturbed)
+            if pays and (self._rule.name != "believed" or self._gains(move, prices) > 0.0):
                 return move
         return None
+
+    def _gains(self, move: _Move, prices: FloatArray) -> float:
+        """Dollars that a move saves until the believed ends of its jobs, less its boot and repeated work."""
+        until, repeated = self._now, 0.0
+        for number, at, cpus, _ in self._on(move.closes) or []:
+            job = self._running[number]
+            until = max(until, math.inf if (end := job.end_at(self._now)) is None else end)
+            repeated += job.job.rework.drained * self._missing.worked(number, at) * cpus
+        boot = boots = 0.0
+        if move.opens is not None:
+            boot = float(self._batch.machines.leases[0, move.opens, BOOT])
+            boots = boot * float(prices[move.opens])
+        closes = list(move.closes)
+        work = repeated * float(prices[closes].sum()) / int(self._whole[0, closes].sum())
+        return (move.saved * (until - self._now - boot) - boots - work) / SECONDS_PER_HOUR
 
     def _move(
         self, closes: Sequence[int], is_open: NDArray[np.bool_], up: NDArray[np.bool_], prices: FloatArray

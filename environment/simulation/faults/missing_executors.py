@@ -85,6 +85,11 @@ class MissingExecutors:
         """Whether executors of the job are missing now."""
         return bool(self._executors[number].lost)
 
+    def worked(self, number: int, at: int) -> float:
+        """Seconds for which an executor of a job has been where it is."""
+        began = self._executors[number].began.get(at, float(self._batch.state.start[0, number]))
+        return max(self._now - began, 0.0)
+
     def ended(self, number: int) -> None:
         """A job is over."""
         self._left.pop(number, None)
@@ -113,7 +118,7 @@ class MissingExecutors:
         """Executors leave a VM that is taken away: they are missing, and that share is done again."""
         state, running, of = self._batch.state, self._running[number], self._executors[number]
         start, end = float(state.start[0, number]), float(state.end[0, number])
-        gone = {at: share * max(self._now - of.began.get(at, start), 0.0) for at in executors}
+        gone = {at: share * self.worked(number, at) for at in executors}
         if of.progress is None:
             of.progress = Progress(len(of.order), start, end - start)
             if running.expected is not None:

@@ -7,6 +7,7 @@ import pytest
 
 from agents.registry import create
 from environment.pools import Consolidation, IdleTimeout, SpotTerms, Terms
+from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
@@ -31,7 +32,7 @@ def job(name: str, executors: int, duration: float) -> WorkloadJob:
 def run(rule: str, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], keep: str = "none") -> Result:
     """First fit, by default with idle VMs that close at once."""
     options = SimulationOptions(
-        keeping=IdleTimeout.read(keep), consolidation=Consolidation.read(rule), profiles={}
+        keeping=IdleTimeout.read(keep), consolidation=Consolidation.read(rule), profiles={}, belief=EXACT
     )
     return simulate(create("ff"), Workload(tuple(jobs)), vms, options=options)
 
@@ -109,6 +110,14 @@ def test_spot_vms_are_replaced_by_spot_vms_only_where_that_is_asked_for() -> Non
         assert run(rule, jobs, vms).bill.openings == 1
 
 
+@pytest.mark.parametrize(("seconds", "moved"), [(160.0, 0), (170.0, 1)])
+def test_believed_moves_only_where_that_pays_until_the_end(seconds: float, moved: int) -> None:
+    """A VM of half the price boots for 30 s: 30 s more pay for that and for little repeated work."""
+    jobs, vms = [job("a", 3, 100.0), job("b", 1, seconds)], [vm("x", 4), vm("y", 2)]
+    assert run("underutilized", jobs, vms).executors_lost == 1
+    assert run("believed", jobs, vms).executors_lost == moved
+
+
 def test_balanced_moves_only_where_the_saving_is_worth_the_disruption() -> None:
     """Half of the share of what is disturbed, by Karpenter's k of 2."""
     balanced, always = Consolidation("balanced"), Consolidation("underutilized")
@@ -129,5 +138,5 @@ def test_rules_are_read_as_they_are_written(text: str) -> None:
 )
 def test_wrong_rules_are_rejected(text: str) -> None:
     """With the right ones."""
-    with pytest.raises(ValueError, match="consolidate: should be none, underutilized or balanced"):
+    with pytest.raises(ValueError, match="consolidate: should be none, underutilized, balanced or believed"):
         Consolidation.read(text)
