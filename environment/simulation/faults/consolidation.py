@@ -264,7 +264,8 @@ class SimulatedConsolidation:
         """Executors and free resources of each VM; int64 [3, N]."""
         state, count = self._batch.state, len(self._vms)
         free = state.free_milli_cpus[0, :count], state.free_memory_mib[0, :count]
-        return np.stack((state.held[0, :count], *free)).astype(np.int64)
+        resources: IntArray = np.stack((state.held[0, :count], *free)).astype(np.int64)
+        return resources
 
     def _state(self) -> bytes:
         """Equal of moments with the same possible moves."""
