@@ -3,14 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from agents.experiments.elastic.runs import (
-    EVERY_KEEPER,
-    EVERY_POLICY,
-    ElasticRun,
-    play,
-    scenes,
-    with_every_keeper,
-)
+from agents.experiments.elastic.runs import ElasticRun, play, scenes, with_every_keeper
+from agents.experiments.elastic.setups import EVERY_KEEPER, EVERY_POLICY
 from agents.experiments.paired import (
     LEAST_PAIRS,
     LEAST_WINDOWS,

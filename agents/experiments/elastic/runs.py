@@ -7,7 +7,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agents.experiments.comparison import Contender
+from agents.experiments.elastic.setups import (
+    BELIEF,
+    EVERY_KEEPER,
+    EVERY_POLICY,
+    PARTNERS,
+    Setup,
+    at_best,
+    autoscaler,
+    karpenter,
+    kept,
+)
 from agents.experiments.runner import RunCall, Runner
 from agents.experiments.seed_register import SeedRange, refuse_used
 from agents.experiments.seeded_workload import SeededWorkload
@@ -15,9 +25,8 @@ from agents.registry import create
 from conf.schema.workload import Alibaba, Facebook, Poisson, WorkloadSpec
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of, refusals
-from environment.pools import BREAK_EVEN, NO_MOVES, Consolidation, IdleTimeout, Terms
+from environment.pools import BREAK_EVEN, IdleTimeout, Terms
 from environment.resources import Resources
-from environment.simulation.durations.beliefs import Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
@@ -30,18 +39,6 @@ _MINIMUM, _GRANULARITY = 60.0, 1.0
 DAYS = 4
 #: About how many times as long a run takes as one of the paper's densities.
 _WEIGHTS = {"Facebook week": 100, "Facebook day": 12, "Facebook day, every keeper": 12, "Alibaba": 8}
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """A policy and an idle policy; `fixed` VMs are always there: for the peak, or for the mean."""
-
-    label: str
-    policy: Contender
-    keep: IdleTimeout = BREAK_EVEN
-    fixed: str = ""
-    #: When running executors are moved.
-    moves: Consolidation = NO_MOVES
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,68 +69,6 @@ class ElasticRun:
     vms: int = 0
 
 
-#: Believed durations err by 20 %.
-BELIEF = Belief("sigma", 0.2)
-_AT_ONCE, _TEN_MINUTES = IdleTimeout("none"), IdleTimeout("timeout", 600.0)
-
-
-def _karpenter(overtake: str) -> tuple[Setup, ...]:
-    """Karpenter with each rule of consolidation; a Kubernetes scheduler goes on with the next that fits."""
-    who = Contender("karpenter", {"overtake": overtake})
-    rules = ("none", "underutilized", "underutilized:after=60", "balanced", "believed")
-    said = f"like Karpenter, {overtake}"
-    return tuple(Setup(f"{said}, {rule}", who, _AT_ONCE, moves=Consolidation.read(rule)) for rule in rules)
-
-
-def _autoscaler(overtake: str) -> tuple[Setup, ...]:
-    """Cluster Autoscaler with each expander, under schedulers that spread and that pack."""
-    return tuple(
-        Setup(
-            f"like Cluster Autoscaler, {overtake}, {scoring}, {expander}",
-            Contender("cluster_autoscaler", {"overtake": overtake, "scoring": scoring, "expander": expander}),
-            _TEN_MINUTES,
-        )
-        for scoring in ("spread", "pack")
-        for expander in ("least_waste", "priority")
-    )
-
-
-_FIXED = (
-    Setup("fixed, for the peak", Contender("ff"), fixed="peak"),
-    Setup("fixed, for the mean", Contender("ff"), fixed="mean"),
-)
-#: At documented defaults and beside them, with the next job that fits, the shortest and the best first.
-KARPENTER = (
-    *(setup for way in ("first_fit", "shortest", "best") for setup in _karpenter(way)),
-    Setup("like Karpenter, first_fit, kept", Contender("karpenter", {"overtake": "first_fit"})),
-)
-CLUSTER_AUTOSCALER = tuple(setup for way in ("first_fit", "shortest", "best") for setup in _autoscaler(way))
-PARTNERS = (*_FIXED, *CLUSTER_AUTOSCALER, *KARPENTER)
-KEEPERS = (IdleTimeout("none"), BREAK_EVEN, IdleTimeout("forecast"), IdleTimeout("planned"))
-#: Policies that are each tried with each keeper.
-EVERY_POLICY = (
-    *("rr", "random", "ff", "rrc", "best_fit", "aep", "drf", "ilp", "ogasched", "dqn", "reinforce"),
-    *("greedy", "lookahead"),
-)
-EVERY_KEEPER = (IdleTimeout("none"), IdleTimeout("timeout", 600.0), *KEEPERS[1:])
-
-
-def kept(policy: str, keepers: Sequence[IdleTimeout] = KEEPERS, **options: object) -> tuple[Setup, ...]:
-    """A policy with each of the keepers."""
-    contender = Contender(policy, options)
-    return tuple(Setup(f"{contender.label}, {keeper}", contender, keeper) for keeper in keepers)
-
-
-def _at_best(policies: Sequence[str]) -> tuple[Setup, ...]:
-    """Baselines at their best: with the shortest and the best placed job first, and VMs closed at once."""
-    return tuple(
-        setup
-        for name in policies
-        for way in ("shortest", "best")
-        for setup in kept(name, (_AT_ONCE,), overtake=way)
-    )
-
-
 #: A day of Facebook's arrivals; with another number of jobs, the first ones of it.
 FACEBOOK_DAY = SeededWorkload(WorkloadSpec(jobs=5892, arrivals=Facebook(kind="facebook", window="day")))
 #: Tasks of the trace as fast as they were, from places on that nothing was chosen on (`seeds.yaml`).
@@ -155,14 +90,14 @@ def scenes() -> tuple[ElasticScene, ...]:
     baselines = ("ff", "rrc", "best_fit", "aep", "tetris")
     small = (
         *PARTNERS,
-        *_at_best((*baselines, "ilp")),
+        *at_best((*baselines, "ilp")),
         *kept("greedy"),
         *kept("lookahead", (BREAK_EVEN, IdleTimeout("planned"))),
     )
-    day = (*PARTNERS, *_at_best(baselines), *kept("greedy"))
+    day = (*PARTNERS, *at_best(baselines), *kept("greedy"))
     long = (
-        *_autoscaler("first_fit"),
-        *_karpenter("first_fit"),
+        *autoscaler("first_fit"),
+        *karpenter("first_fit"),
         *kept("greedy", (IdleTimeout("forecast"), IdleTimeout("planned"))),
     )
     normal, burst = (

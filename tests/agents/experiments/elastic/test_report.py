@@ -9,17 +9,14 @@ import pytest
 
 from agents.experiments.elastic.report import HEAD, about, averages, draw, findings, keepers, table
 from agents.experiments.elastic.runs import (
-    EVERY_KEEPER,
-    EVERY_POLICY,
-    PARTNERS,
     ElasticRun,
     for_the_mean,
-    kept,
     play_one,
     pools_of,
     scenes,
     with_every_keeper,
 )
+from agents.experiments.elastic.setups import EVERY_KEEPER, EVERY_POLICY, PARTNERS, kept
 from agents.experiments.paired import Statistic
 from agents.registry import POLICIES, describe
 from environment.kernel.arrays import jobs_of, refusals
