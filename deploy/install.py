@@ -1,8 +1,9 @@
 """Installs Stoker into .venv in numbered steps: `make install` runs it, on the standard library alone.
 
 The Makefile passes the lock file, the Spark versions and the policies to compile for. pip installs uv, and uv
-the packages by the lock file's hashes. Where uv is not to be had,
-or fails, pip installs them. The output of these programs goes to `.venv/install.log`.
+the packages by the lock file's hashes: first those that serve, then the others while Spark is fetched and
+kernels are compiled beside them. Where uv is not to be had, or fails, pip installs the packages. The output
+of these programs goes to `.venv/install.log`.
 """
 
 import argparse
@@ -27,6 +28,32 @@ _TOOLS = re.compile(r"^(?:setuptools|uv|wheel)==.*?[^\\]\n", re.MULTILINE | re.D
 _PIP = ("--disable-pip-version-check", "--no-deps", "--require-hashes")
 _LAST_LINES = 15
 _PATIENCE = 10.0
+#: What a serving daemon needs: a part of requirements.lock, at the same versions.
+_SERVING = Path("requirements-serve.lock")
+#: MB to download, by lock file, and for each Spark with its Java.
+_MEGABYTES = {"requirements-serve.lock": 190, "requirements.lock": 800}
+_SPARK_MEGABYTES = 490
+
+
+class TimeLeft:
+    """Seconds until the installation ends, by the expected ones of its steps and the pace so far."""
+
+    def __init__(self, expected: Sequence[float]) -> None:
+        """`expected`: seconds of each step, on two cores that are otherwise idle."""
+        self._expected, self._began, self._over = expected, time.monotonic(), 0
+
+    def finish_step(self) -> None:
+        """Count a step as over."""
+        self._over += 1
+
+    def text(self, seconds: float = 0.0) -> str:
+        """In words, when the present step has taken this long."""
+        before = sum(self._expected[: self._over])
+        pace = (time.monotonic() - self._began - seconds) / before if before else 1.0
+        # Chosen: a step that takes longer than expected takes a fifth of what it took, or a second, more.
+        present = max(self._expected[self._over] * pace - seconds, seconds / 5, 1.0)
+        left = present + sum(self._expected[self._over + 1 :]) * pace
+        return f"about {left:.0f} s left" if left < 100 else f"about {left / 60:.0f} min left"
 
 
 class StepError(Exception):
@@ -34,15 +61,15 @@ class StepError(Exception):
 
 
 class Step:
-    """One step: runs programs, one after the other or side by side, and shows the seconds it has taken."""
+    """One step: runs programs, also side by side, and shows its seconds and the time left."""
 
-    def __init__(self, title: str, log: IO[str]) -> None:
-        self._title, self._log, self._began = title, log, time.monotonic()
+    def __init__(self, title: str, log: IO[str], left: TimeLeft) -> None:
+        self._title, self._log, self._left, self._began = title, log, left, time.monotonic()
         self._running: list[subprocess.Popen[bytes]] = []
         self._optional: list[subprocess.Popen[bytes]] = []
         log.write(f"\n== {title}\n")
         log.flush()
-        print(title, end=" ", flush=True)
+        print(title, end=f" {left.text()} ... ", flush=True)
 
     def start(self, command: Sequence[str | Path], optional: bool = False) -> None:
         """Start a program beside those that run; an optional one may fail."""
@@ -67,19 +94,21 @@ class Step:
             self._wait()
 
     def runs(self, command: Sequence[str | Path]) -> bool:
-        """Run a program to its end, and return whether it succeeded."""
-        try:
-            self.run(command)
-        except StepError:
+        """Run a program to its end, and return whether it succeeded; StepError if one beside it fails."""
+        self.start(command, optional=True)
+        program = self._running[-1]
+        while program in self._running:
+            self._wait()
+        if program.returncode:
             self._log.write("It failed: pip does it instead.\n")
             self._log.flush()
-            return False
-        return True
+        return not program.returncode
 
     def finish(self) -> None:
         """Wait for the programs that still run, and print the seconds; StepError if one of them fails."""
         while self._running:
             self._wait()
+        self._left.finish_step()
         self._show(f"{self._seconds():.0f} s")
         print(flush=True)
 
@@ -102,7 +131,8 @@ class Step:
             if program.returncode and program not in self._optional:
                 raise StepError(f"a program ended with {program.returncode}")
         if sys.stdout.isatty():
-            self._show(f"{self._seconds():.0f} s  {_last_line(self._log.name)}")
+            seconds = self._seconds()
+            self._show(f"{seconds:.0f} s, {self._left.text(seconds)}  {_last_line(self._log.name)}")
 
     def _seconds(self) -> float:
         return time.monotonic() - self._began
@@ -146,14 +176,15 @@ def pip_indexes() -> dict[str, str]:
 
 def install(options: argparse.Namespace, log: IO[str]) -> None:
     """All steps. StepError when a program fails; what was begun is taken up by the next call."""
-    lock = options.lock.read_text(encoding="utf-8")
     programs = options.bin.absolute()  # a bare name would be looked up in PATH
     python = programs / "python"
-    titles = _titles(options, lock)
+    plan = _plan(options)
+    titles = (f"[{index}/{len(plan)}] {title}:" for index, (title, _) in enumerate(plan, 1))
+    left = TimeLeft([seconds for _, seconds in plan])
 
     @contextlib.contextmanager
     def step() -> Iterator[Step]:
-        one = Step(next(titles), log)
+        one = Step(next(titles), log, left)
         try:
             yield one
             one.finish()
@@ -163,50 +194,68 @@ def install(options: argparse.Namespace, log: IO[str]) -> None:
     with step() as one:
         one.run([options.python, "-m", "venv", _VENV])
     pip = [python, "-m", "pip", "install"]
-    tools = _VENV / "build-requirements.txt"
+    tools, listed = _VENV / "build-requirements.txt", _TOOLS.findall(options.lock.read_text(encoding="utf-8"))
     with step() as one:
-        tools.write_text("".join(_TOOLS.findall(lock)))
+        tools.write_text("".join(listed))
         uv = one.runs([*pip, *_PIP, "-r", tools])
         if not uv:  # not every platform has it, nor does every index
-            tools.write_text("".join(each for each in _TOOLS.findall(lock) if not each.startswith("uv==")))
+            tools.write_text("".join(each for each in listed if not each.startswith("uv==")))
             one.run([*pip, *_PIP, "-r", tools])
     # uv takes a package for installed when its metadata is there; after an interruption its files may not be.
     unfinished = _VENV / "unfinished"
-    again = ["--reinstall"] if unfinished.exists() else []
+    again = unfinished.exists()
     unfinished.touch()
     fast = [programs / "uv", "pip", "install", "--python", python]
-    packages = ["--no-deps", "--no-build-isolation", "--require-hashes", "-r", options.lock]
+
+    def install_packages(one: Step, lock: Path, again: bool = False) -> bool:
+        """Whether uv did it. pip reaches indexes that uv does not, by proxies and certificates."""
+        packages = ["--no-deps", "--no-build-isolation", "--require-hashes", "-r", lock]
+        if uv and one.runs([*fast, *(["--reinstall"] if again else []), *packages]):
+            return True
+        one.run([*pip, "--disable-pip-version-check", *(["--force-reinstall"] if again else []), *packages])
+        return False
+
     with step() as one:
-        uv = uv and one.runs([*fast, *again, *packages])
-        if not uv:  # pip reaches indexes that uv does not, by proxies and certificates of its configuration
-            one.run(
-                [*pip, "--disable-pip-version-check", *(["--force-reinstall"] if again else []), *packages]
-            )
-    with step() as one:
+        uv = install_packages(one, options.lock if again else _SERVING, again)
         one.run([*(fast if uv else pip), "--no-deps", "--no-build-isolation", "--editable", "."])
-    unfinished.unlink()
     with step() as one:
+        for version in options.spark:
+            one.start([programs / "stoker", "spark", "add", version])
         one.start([python, "-m", "daemon.what_if.precompile", *options.compiled])
-        # It fails for packages with templates that are no Python, and is not to slow down what takes longest.
+        # Bytecode of what serves: it lists its folders at once, before the other packages come. It fails for
+        # packages with templates that are no Python, and is not to slow down what takes longest.
         compiling = [python, "-W", "ignore", "-m", "compileall", "-q", _packages()]
         one.start(["nice", *compiling], optional=True)
-        for version in options.spark:
-            one.run([programs / "stoker", "spark", "add", version])
+        if options.lock != _SERVING:
+            install_packages(one, options.lock)
+        unfinished.unlink()
 
 
-def _titles(options: argparse.Namespace, lock: str) -> Iterator[str]:
-    number = len(re.findall(r"^[a-z0-9-]+==", lock, re.MULTILINE))
-    sparks = " and ".join(options.spark)
-    last = f"Fetch Spark {sparks} with Java (500 MB each), and compile" if sparks else "Compile"
-    titles = (
-        f"Make {_VENV}",
-        "Fetch the installer (uv)",
-        f"Install the {number} packages of {options.lock}",
-        "Install Stoker",
-        last,
-    )
-    for index, title in enumerate(titles, 1):
-        yield f"[{index}/{len(titles)}] {title}: "
+def _plan(options: argparse.Namespace) -> list[tuple[str, float]]:
+    """Title and expected seconds of each step."""
+    count = _count(_SERVING)
+    sparks = [version for version in options.spark if not (_VENV / "share/stoker/spark" / version).exists()]
+    last, seconds = [], 0.0
+    if more := _count(options.lock) - count:
+        size = _MEGABYTES["requirements.lock"] - _MEGABYTES[_SERVING.name]
+        last.append(f"install {more} packages to train and test ({size} MB)")
+        seconds = 20.0
+    if options.spark:
+        size = len(sparks) * _SPARK_MEGABYTES
+        last.append(f"fetch Spark {' and '.join(options.spark)} with Java ({size} MB)")
+        seconds = max(seconds, 55.0 * len(sparks))
+    last.append("compile")
+    text = ", ".join(last)
+    return [
+        (f"Make {_VENV}", 4.0),
+        ("Fetch the installer (uv, 20 MB)", 4.0),
+        (f"Install Stoker and the {count} packages that serve ({_MEGABYTES[_SERVING.name]} MB)", 7.0),
+        (text[0].upper() + text[1:], max(seconds, 30.0)),
+    ]
+
+
+def _count(lock: Path) -> int:
+    return len({*re.findall(r"^[a-z0-9-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE)})
 
 
 def _packages() -> Path:

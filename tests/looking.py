@@ -73,7 +73,7 @@ LOOKING_AT_OWN = frozenset({
         "framework/spark/install/homes.py",
         "version_in python_path connect_path fetched _serves _here _java",
     ),
-    *_in("framework/spark/launch.py", "<module>"),
+    *_in("framework/spark/command_lines.py", "<module>"),
     *_in("framework/spark/settings_table.py", "all_settings"),
     *_in("framework/spark/driver/ui_key.py", "_filter"),
     # The kernel's: /proc, /sys and control groups.

@@ -1,4 +1,4 @@
-"""`make install`: its steps, its log, how it goes on after an interruption, and that all it starts ends."""
+"""`make install`: its steps, its log, what runs side by side, interruptions."""
 
 import contextlib
 import os
@@ -7,10 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from deploy.install import TimeLeft
 from tests.waiting import until
 
 REPOSITORY = Path(__file__).parents[1]
@@ -41,6 +43,7 @@ def prepare(folder: Path, fetches: str = "exit 0", compiles: str = "exit 0") -> 
     sources = (
         "Makefile",
         "requirements.lock",
+        "requirements-serve.lock",
         "setup.cfg",
         "setup.py",
         "pyproject.toml",
@@ -97,18 +100,21 @@ def test_nothing_is_compiled_on_after_it(tmp_path: Path, interrupted: bool) -> N
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_it_shows_numbered_steps_with_seconds(tmp_path: Path) -> None:
+def test_it_shows_numbered_steps_with_size_and_time_left(tmp_path: Path) -> None:
     """Programs print into the log; pip installs uv by its hashes, and uv the packages by theirs."""
     prepare(tmp_path)
     shown, _ = install(tmp_path, "SPARK=4.3 3.5").communicate(timeout=600)
-    steps = re.findall(r"^\[(\d)/5\] (.*): +\d+ s$", shown, re.MULTILINE)
-    assert [number for number, _ in steps] == ["1", "2", "3", "4", "5"]
-    assert "Spark 4.3 and 3.5" in steps[-1][1]
-    assert len(shown.splitlines()) == 6  # the steps, and how long they took
+    steps = re.findall(r"^\[(\d)/4\] (.*): +about (\d+ s|\d+ min) left \.\.\. \d+ s$", shown, re.MULTILINE)
+    assert [number for number, _, _ in steps] == ["1", "2", "3", "4"]
+    assert all(re.search(r"\d+ MB\)", title) for _, title, _ in steps[1:])
+    assert "Spark 4.3 and 3.5 with Java (980 MB)" in steps[-1][1]
+    assert steps[0][2] == "2 min"
+    assert len(shown.splitlines()) == 5  # the steps, and how long they took
     assert (tmp_path / ".venv/ready").exists()
     calls = (tmp_path / "calls").read_text()
     assert "-m pip install --disable-pip-version-check --no-deps --require-hashes -r .venv/build" in calls
-    assert "--no-build-isolation --require-hashes -r requirements.lock\n" in calls
+    locks = re.findall(r"^uv .*--no-build-isolation --require-hashes -r (\S+)$", calls, re.MULTILINE)
+    assert locks == ["requirements-serve.lock", "requirements.lock"]
     tools = (tmp_path / ".venv/build-requirements.txt").read_text()
     assert re.findall(r"^([a-z-]+)==\S+ \\$", tools, re.MULTILINE) == ["setuptools", "uv", "wheel"]
     assert tools.count("--hash=sha256:") > 4
@@ -134,6 +140,43 @@ def test_a_failure_names_the_log_and_shows_its_end(tmp_path: Path) -> None:
         assert ("--reinstall" in (tmp_path / "calls").read_text()) is again
         (tmp_path / ".venv/ready").unlink()
         (tmp_path / "calls").unlink()
+
+
+def test_spark_is_fetched_beside_packages_that_only_train_and_test(tmp_path: Path) -> None:
+    """Each of both ends when the other has begun; when Spark fails, the installation does."""
+    prepare(tmp_path, "touch fetching; while ! test -e installing; do sleep 0.01; done; exit 1")
+    (tmp_path / "uv").write_text(
+        '#!/bin/sh\ncase "$*" in *requirements.lock) touch installing\n'
+        "while ! test -e fetching; do sleep 0.01; done; exec sleep 600; esac\n"
+    )
+    process = install(tmp_path)
+    shown, _ = process.communicate(timeout=60)
+    assert process.returncode
+    assert "a program ended with 1" in shown
+    assert "-r requirements.lock" not in (tmp_path / "calls").read_text()  # by pip, as uv did not fail
+
+
+def test_what_serves_needs_no_other_package(tmp_path: Path) -> None:
+    """The other packages of requirements.lock are installed while those run: at the same versions."""
+    serving, all_of_them = (
+        {*re.findall(r"^[a-z0-9-]+==[^ ]+", (REPOSITORY / name).read_text(), re.MULTILINE)}
+        for name in ("requirements-serve.lock", "requirements.lock")
+    )
+    assert serving < all_of_them
+
+
+def test_time_left_follows_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as slow as expected so far: the rest is expected to take twice as long, and is never negative."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    left = TimeLeft([10.0, 20.0, 30.0])
+    assert left.text() == "about 60 s left"
+    assert left.text(4.0) == "about 56 s left"
+    left.finish_step()
+    clock[0] = 20.0
+    assert left.text() == "about 2 min left"
+    clock[0] = 70.0
+    assert left.text(50.0) == "about 70 s left"  # the step takes longer than expected
 
 
 @pytest.mark.parametrize("missing", ["no uv", "uv is broken"])

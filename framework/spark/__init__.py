@@ -1,10 +1,11 @@
 """Spark on remote machines: commands of drivers and executors, and the drivers that run on this host.
 
-A command depends on its arguments alone (`launch`); only `driver` and `java` touch processes. Nothing here
-knows Mesos: a `ProcessSpec` becomes a task elsewhere.
+A command depends on its arguments alone (`command_lines`); only `driver` and `java` touch processes.
+Nothing here knows Mesos: a `ProcessSpec` becomes a task elsewhere.
 """
 
 from framework.spark.application import RESERVED_ENVIRONMENT, Application, alias_parts, archive_parts
+from framework.spark.command_lines import ExecutorPlace, ProcessSpec, Uri, driver_process, executor_process
 from framework.spark.driver.driver import (
     DriverPlace,
     DriverStatus,
@@ -26,7 +27,6 @@ from framework.spark.install.homes import (
     python_path,
 )
 from framework.spark.install.java import find_java
-from framework.spark.launch import ExecutorPlace, ProcessSpec, Uri, driver_process, executor_process
 from framework.spark.memory import SMALLEST_MEMORY_MIB, executor_cores, heap_mib
 from framework.spark.uri_schemes import unserved
 from profiles.executor_attributes import ExecutorAttributes

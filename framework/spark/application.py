@@ -1,4 +1,4 @@
-"""The user's Spark application, checked. `launch` launches it."""
+"""The user's Spark application, checked. `command_lines` launches it."""
 
 import re
 from collections import Counter

@@ -25,8 +25,8 @@ from framework.host.process_tree import identity
 from framework.host.stop_signals import unblocked
 from framework.host.unix_users import UnixAccount
 from framework.host.untrusted_files import UntrustedFileError, read_whole
+from framework.spark.command_lines import ProcessSpec
 from framework.spark.driver import supervisor
-from framework.spark.launch import ProcessSpec
 
 # Variables that a driver inherits from the daemon's environment. Credentials of the daemon are none of its
 # business.

@@ -1,6 +1,6 @@
 """Spark versions that are served, and the home of each: on this host for drivers here, and on the agents.
 
-`launch` builds the processes that use a home. Nothing is fetched here.
+`command_lines` builds the processes that use a home. Nothing is fetched here.
 """
 
 import math

@@ -32,11 +32,11 @@ from framework.spark import (
     HostError,
     ProcessSpec,
     TooLateError,
+    command_lines,
     driver_status,
     start_driver,
     ui_key,
 )
-from framework.spark import launch as launch_module
 from framework.spark.driver.supervisor import EXIT_CODE_FILE, PROCESS_FILE
 from tests.builders import make_job
 from tests.waiting import PATIENCE, until
@@ -559,7 +559,7 @@ def test_nothing_is_done_to_a_driver_before_it_is_certain_who_leads(
 @pytest.mark.parametrize("blocked", ["spark.properties", "tmp", "stoker-ui", "events"])
 def test_a_driver_that_finds_its_disk_full_is_launched_afresh(stage: Stage, blocked: str) -> None:
     """A failed write before Spark begins is the host's fault; the same exit code from the program is not."""
-    script = (Path(launch_module.__file__).with_name("driver.sh")).read_text()
+    script = (Path(command_lines.__file__).with_name("driver.sh")).read_text()
     nothing = "export SPARK_HOME=/nowhere JAVA_HOME=/nowhere STOKER_SPARK_PROPERTIES=x STOKER_UI_FILTER=y; "
     full = {
         "spark.properties": "ulimit -f 0; trap '' XFSZ; ",

@@ -15,8 +15,8 @@ import pytest
 from framework.embedded.agent.processes import popen
 from framework.embedded.isolation import Entry, Isolation, IsolationError, IsolationOptions
 from framework.host.unix_users import find_account
+from framework.spark.command_lines import ProcessSpec
 from framework.spark.driver.driver import DriverPlace, driver_status, start_driver
-from framework.spark.launch import ProcessSpec
 from tests.chaos.strangers import environment_of
 from tests.framework.embedded.isolation.test_isolation import agents
 from tests.framework.embedded.running import Subscription, framework_info, running, task

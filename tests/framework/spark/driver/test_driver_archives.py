@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from framework.spark import Application, ProcessSpec
-from tests.framework.spark.test_launch import make_driver
+from tests.framework.spark.test_command_lines import make_driver
 
 SUBMIT = """#!/bin/sh
 for folder in $FOLDERS; do cat "$folder/words.txt"; done
