@@ -62,7 +62,7 @@ class DrawnDqnLearner:
         seen = tf.TensorSpec((length,), tf.float32, "observation")
         time_steps, actions = specs(length, vms, mask=True)
         kind = dqn_agent.DdqnAgent if numbers.double else dqn_agent.DqnAgent
-        agent = kind(
+        return kind(
             time_steps,
             actions,
             self.network.of_length(seen),
@@ -76,7 +76,6 @@ class DrawnDqnLearner:
             td_errors_loss_fn=common.element_wise_huber_loss,
             train_step_counter=self._steps,
         )
-        return agent
 
     @property
     def checkpoint(self) -> tf.train.Checkpoint:
@@ -163,7 +162,7 @@ def compared(record: Record, before: np.ndarray[Any, Any]) -> Record:
     rewards = record.rewards.copy()
     for row, length in enumerate(record.length):
         heads = record.heads[row, :length]
-        last = np.flatnonzero(np.append(heads[1:] != heads[:-1], True))  # noqa: FBT003  numpy's signature
+        last = np.flatnonzero(np.append(heads[1:] != heads[:-1], True))
         placed = heads[last] < before.shape[1]
         rewards[row, last[placed]] -= before[row, heads[last[placed]]].astype(np.float32)
         rewards[row] /= np.float32(max(float(before[row].std()), _LEAST_SPREAD))
