@@ -53,30 +53,32 @@ class ClusterModel:
             ev.Subscribed: self._on_subscribed,
             ev.Disconnected: self._on_disconnected,
             ev.OffersReceived: self._on_offers,
-            ev.OfferRescinded: lambda event: self._parts.book.drop(event.offer_id),
+            ev.OfferRescinded: lambda event: self._parts.vms.book.drop(event.offer_id),
             ev.VmsMeasured: self._on_measured,
             ev.InverseOffersReceived: self._on_inverse_offers,
             ev.VmLost: self._on_vm_lost,
-            ev.Decided: lambda event: self._parts.decisions.take(event),
+            ev.Decided: lambda event: self._parts.tasks.decisions.take(event),
             ev.PolicyChanged: self._on_policy_changed,
             ev.SharingChanged: self._on_sharing_changed,
             ev.RoomSought: lambda _: self._parts.preempting.seek(self.view()),
-            ev.ChargesDue: lambda event: self._parts.accounts.charge_all(self.now, event.before, event.most),
-            ev.ClockMoved: lambda event: self._parts.accounts.skip(event.seconds),
+            ev.ChargesDue: lambda event: self._parts.vms.accounts.charge_all(
+                self.now, event.before, event.most
+            ),
+            ev.ClockMoved: lambda event: self._parts.vms.accounts.skip(event.seconds),
             ev.TaskChanged: self._on_task_changed,
-            ev.DriverStarted: lambda event: self._parts.drivers.started(event),
-            ev.DriverDelayed: lambda event: self._parts.drivers.delayed(event),
-            ev.DriverEnded: lambda event: self._parts.drivers.ended(event),
-            ev.ExecutorsAsked: lambda event: self._parts.drivers.asked(event),
-            ev.ExecutorsReleased: lambda event: self._parts.drivers.released(event),
-            ev.DecommissionAsked: lambda event: self._parts.drivers.decommission(event),
-            ev.LeaseOpened: lambda event: self._parts.fleet.opened(event),
-            ev.LeaseRefused: lambda event: self._parts.fleet.refused(event),
-            ev.LeaseClosed: lambda event: self._parts.fleet.closed(event),
-            ev.LeaseNotice: lambda event: self._parts.fleet.noticed(event),
+            ev.DriverStarted: lambda event: self._parts.tasks.drivers.started(event),
+            ev.DriverDelayed: lambda event: self._parts.tasks.drivers.delayed(event),
+            ev.DriverEnded: lambda event: self._parts.tasks.drivers.ended(event),
+            ev.ExecutorsAsked: lambda event: self._parts.tasks.drivers.asked(event),
+            ev.ExecutorsReleased: lambda event: self._parts.tasks.drivers.released(event),
+            ev.DecommissionAsked: lambda event: self._parts.tasks.drivers.decommission(event),
+            ev.LeaseOpened: lambda event: self._parts.vms.fleet.opened(event),
+            ev.LeaseRefused: lambda event: self._parts.vms.fleet.refused(event),
+            ev.LeaseClosed: lambda event: self._parts.vms.fleet.closed(event),
+            ev.LeaseNotice: lambda event: self._parts.vms.fleet.noticed(event),
             ev.OpeningsHeld: self._on_openings_held,
-            ev.PoolPrices: lambda event: self._parts.places.cost(event.prices),
-            ev.MachinesListed: lambda event: self._parts.fleet.listed(event),
+            ev.PoolPrices: lambda event: self._parts.vms.places.cost(event.prices),
+            ev.MachinesListed: lambda event: self._parts.vms.fleet.listed(event),
             ev.Tick: self._on_tick,
         }
 
@@ -90,17 +92,17 @@ class ClusterModel:
     @property
     def now(self) -> float:
         """The time of the last event, seconds."""
-        return self._parts.turn.now
+        return self._parts.vms.turn.now
 
     @property
     def ledger(self) -> Ledger:
         """Ledger of the resources that tasks hold on each VM and of their cost; read-only."""
-        return self._parts.ledger
+        return self._parts.vms.ledger
 
     @property
     def subscribed(self) -> bool:
         """Whether the master has accepted the framework and the connection holds."""
-        return self._parts.supply.subscribed
+        return self._parts.vms.supply.subscribed
 
     def handle(self, event: ev.Event) -> list[cmd.Command]:
         """Process one event and return the commands that follow from it, in order.
@@ -108,44 +110,45 @@ class ClusterModel:
         A tick without effect is not counted, so that a log may omit it and still replays the same.
         """
         parts = self._parts
-        parts.turn.begin(event.at)
-        woken = parts.setbacks.wake() if parts.setbacks else None
+        parts.vms.turn.begin(event.at)
+        woken = parts.jobs.setbacks.wake() if parts.jobs.setbacks else None
         if woken is not None:
-            parts.supply.reconsider(woken)
-        parts.lives.wake()
+            parts.vms.supply.reconsider(woken)
+        parts.jobs.lives.wake()
         if parts.keeps:
             parts.comings.wake()
         self._handlers[type(event)](event)
         parts = self._parts  # others, when it was `Restored`
+        line = parts.jobs.line
         if parts.keeps:
             parts.comings.settle()
         reach = parts.reach()
-        parts.accounts.see(parts.book.vms(), self.now, known=reach.known)
-        parts.line.look(reach, again=woken is not None)
-        parts.stage.settle()
+        parts.vms.accounts.see(parts.vms.book.vms(), self.now, known=reach.known)
+        line.look(reach, again=woken is not None)
+        parts.jobs.stage.settle()
         if not isinstance(event, ev.Restored):
-            soon, due = parts.line.due(self.now + timings.RELAUNCH_GRACE), parts.line.due(self.now)
-            later, launches_due = parts.line.wants_vms, False
+            soon, due = line.due(self.now + timings.RELAUNCH_GRACE), line.due(self.now)
+            later, launches_due = line.wants_vms, False
             if parts.keeps:
-                later, launches_due = later or bool(parts.joining), parts.decisions.launches_due
-            parts.supply.balance(
+                later, launches_due = later or bool(parts.vms.joining), parts.tasks.decisions.launches_due
+            parts.vms.supply.balance(
                 anyone=soon or launches_due,
                 due=due or launches_due,
                 later=later,
                 fits=lambda away: fits_with(self.view(), self.requests(), away),
                 completes=lambda away: completes(self.view(), self.requests(), away),
             )
-        return parts.turn.end(counted=not isinstance(event, ev.Tick))
+        return parts.vms.turn.end(counted=not isinstance(event, ev.Tick))
 
     def view(self) -> ClusterView:
         """Snapshot of the cluster for a policy: free resources, and the part of them that is offered."""
-        parts = self._parts
-        running, asked = tuple(parts.roster.running()), sorted(parts.roster.resources)
+        parts, vms = self._parts, self._parts.vms
+        running, asked = tuple(vms.roster.running()), sorted(vms.roster.resources)
         if not parts.keeps:
-            return parts.book.view(self.now, running, asked, parts.left_out())
-        running = with_reserved(running, parts.reservations, parts.roster, parts.places.starts_at)
-        view = parts.book.view(self.now, running, asked, parts.left_out())
-        return parts.places.shown(view) if parts.places else view
+            return vms.book.view(self.now, running, asked, parts.left_out())
+        running = with_reserved(running, vms.reservations, vms.roster, vms.places.starts_at)
+        view = vms.book.view(self.now, running, asked, parts.left_out())
+        return vms.places.shown(view) if vms.places else view
 
     def reach(self) -> MaxCapacity:
         """Return the capacity that would be available now if no task held anything."""
@@ -153,13 +156,13 @@ class ClusterModel:
 
     def notes(self) -> dict[str, str]:
         """Notes on VMs, by id: why no task is placed there, and wrong reports of their agents."""
-        wrong = {vm.id: vm.note for vm in self._parts.book.vms() if vm.note}
+        wrong = {vm.id: vm.note for vm in self._parts.vms.book.vms() if vm.note}
         return {**wrong, **self._parts.left_out()}
 
     def out_of_reach(self) -> list[tuple[Vm, OutOfReach]]:
         """The VMs that hold tasks of ours and cannot be reached, whether the master knows of them or not."""
-        book = self._parts.book
-        return [(book.vm(vm_id), out) for vm_id, out in self._parts.watch.out_of_reach().items()]
+        book = self._parts.vms.book
+        return [(book.vm(vm_id), out) for vm_id, out in self._parts.jobs.watch.out_of_reach().items()]
 
     def requests(self, *, gated: bool = True) -> Sequence[PlacementRequest]:
         """Placement requests for a round, in order; lost executors come first.
@@ -167,10 +170,10 @@ class ClusterModel:
         Without a `Sharing` the order is the order of arrival. Jobs beyond the machine's JVM limit are
         included unless `gated`.
         """
-        requests = self._parts.line.requests(self.now, gated=gated)
-        if self._parts.stage:
+        requests = self._parts.jobs.line.requests(self.now, gated=gated)
+        if self._parts.jobs.stage or not self._parts.vms.places:
             return requests
-        return tuple(map(self._parts.places.asked, requests)) if self._parts.places else requests
+        return tuple(map(self._parts.vms.asked, requests))
 
     @property
     def sharing(self) -> Sharing | None:
@@ -182,58 +185,58 @@ class ClusterModel:
 
         See `environment.queues.ordering.Ordering.place_of`.
         """
-        return self._parts.stage.place_of(job_id)
+        return self._parts.jobs.stage.place_of(job_id)
 
     def why_waits(self, job_id: str) -> str:
         """Why a new job is not the first in the order, in words; empty for the first, and without one."""
-        return self._parts.stage.why_waits(job_id)
+        return self._parts.jobs.stage.why_waits(job_id)
 
     def standings(self) -> Standings | None:
         """Present and past usage of queues and users, immutable; None without a `Sharing`."""
-        return self._parts.stage.standings()
+        return self._parts.jobs.stage.standings()
 
     def anyone(self) -> bool:
         """Whether a job waits as a whole that may be placed; quicker to tell than which is first."""
-        return self._parts.line.anyone(self.now)
+        return self._parts.jobs.line.anyone(self.now)
 
     def head(self) -> str:
         """The first of the jobs that wait as a whole and are neither paused nor aside; empty without any."""
-        return self._parts.line.head(self.now)
+        return self._parts.jobs.line.head(self.now)
 
     def beyond_room(self) -> str:
         """The first job for which the machine under an embedded cluster has no room; empty: there is none."""
-        return self._parts.line.beyond_room
+        return self._parts.jobs.line.beyond_room
 
     def paused(self) -> Mapping[str, float]:
         """The jobs that are to be placed later, since their launches never ran, and when, seconds."""
-        return self._parts.setbacks.paused()
+        return self._parts.jobs.setbacks.paused()
 
     def aside(self) -> Collection[str]:
         """The jobs that wait as a whole and could not run now even alone; they keep their places."""
-        return self._parts.line.aside
+        return self._parts.jobs.line.aside
 
     @property
     def waiting(self) -> int:
         """How many jobs wait for a placement, of all their executors or of lost ones."""
-        return len(self._parts.line)
+        return len(self._parts.jobs.line)
 
     def held(self) -> Collection[str]:
         """The jobs that do not wait for their turn yet, by id: for other jobs, or for their time."""
-        return self._parts.releases
+        return self._parts.jobs.releases
 
     def unknown(self, job: Job) -> list[str]:
         """The jobs that this one comes after, by id, of which nothing is known here: they have ended."""
         of = (job_id for after in job.after if not after.ended for job_id in after.jobs)
-        return [job_id for job_id in of if self._parts.roster.job(job_id) is None]
+        return [job_id for job_id in of if self._parts.vms.roster.job(job_id) is None]
 
     @property
     def idle(self) -> bool:
         """Whether no job is there that is not over, and none of which tasks are open."""
-        return not any(True for _ in self._parts.roster.jobs())
+        return not any(True for _ in self._parts.vms.roster.jobs())
 
     def ready_to_decide(self) -> bool:
         """Whether a decision is due: something waits, offers are there, and no more of them are expected."""
-        return self._parts.supply.ready() and self._parts.line.due(self.now)
+        return self._parts.vms.supply.ready() and self._parts.jobs.line.due(self.now)
 
     def seeks_room(self, now: float) -> bool:
         """Whether it is time for `RoomSought`."""
@@ -241,55 +244,56 @@ class ClusterModel:
 
     def vms(self) -> tuple[Vm, ...]:
         """All VMs that are there, in the order in which policies see them."""
-        return self._parts.book.vms()
+        return self._parts.vms.book.vms()
 
     def places(self) -> tuple[Vm, ...]:
         """Existing and possible VMs of pools, at the price of a VM opened now."""
-        return self._parts.places.all()
+        return self._parts.vms.places.all()
 
     def job(self, job_id: str) -> JobRecord | None:
         """The record of a job that is not over or has open tasks; None when it is not known."""
-        return self._parts.roster.job(job_id)
+        return self._parts.vms.roster.job(job_id)
 
     def retries_left(self, job_id: str, fault: Fault = "user") -> int:
         """How many more times a job's driver would be restarted after failures of this kind."""
-        job = self._parts.roster.job(job_id)
+        job = self._parts.vms.roster.job(job_id)
         return 0 if job is None else left(job, fault)
 
     def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
         """All tasks of a job that is held in memory."""
-        return self._parts.roster.tasks(job_id)
+        return self._parts.vms.roster.tasks(job_id)
 
     def lease(self, lease_id: str) -> Lease | None:
         """A VM of a pool that has not ended, for reading; None when it is not known."""
-        return self._parts.places.lease(lease_id)
+        return self._parts.vms.places.lease(lease_id)
 
     def leases(self) -> tuple[Lease, ...]:
         """Copies of all of these."""
-        return self._parts.places.leases()
+        return self._parts.vms.places.leases()
 
     def open_tasks(self) -> tuple[ExecutorRecord, ...]:
         """All tasks that have not ended."""
-        return tuple(self._parts.roster.all_open())
+        return tuple(self._parts.vms.roster.all_open())
 
     def task(self, task_id: str) -> ExecutorRecord | None:
         """A task in memory, by id."""
-        return self._parts.roster.task(task_id)
+        return self._parts.vms.roster.task(task_id)
 
     def due(self, at: float) -> dict[str, dict[str, float]]:
         """Cost of open tasks up to that time beyond their records, in dollars by job id and task id."""
         due: dict[str, dict[str, float]] = {}
-        for task, cost in self._parts.ledger.due(at):
+        for task, cost in self._parts.vms.ledger.due(at):
             due.setdefault(task.job_id, {})[task.task_id] = cost
         return due
 
     def take_changes(self) -> Changes:
         """Return copies of all changes since the last call, and forget jobs that have ended completely."""
-        charges, accounts = self._parts.accounts.take()
-        changes = self._parts.roster.take_changes()
-        ended = tuple(map(self._parts.places.over, changes.ended)) if self._parts.places else changes.ended
-        leases = self._parts.places.take_changes()
-        reserved, setbacks = self._parts.reservations.take_changes(), self._parts.fleet.take_setbacks()
+        vms = self._parts.vms
+        charges, accounts = vms.accounts.take()
+        changes = vms.roster.take_changes()
+        ended = tuple(map(vms.places.over, changes.ended)) if vms.places else changes.ended
+        leases = vms.places.take_changes()
+        reserved, setbacks = vms.reservations.take_changes(), vms.fleet.take_setbacks()
         return replace(
             changes,
             ended=ended,
@@ -310,88 +314,95 @@ class ClusterModel:
         self._parts = ModelWiring.restored(event)
 
     def _on_submitted(self, event: ev.JobSubmitted) -> None:
-        if self._parts.roster.job(event.job.id) is not None:
+        if self._parts.vms.roster.job(event.job.id) is not None:
             return
         job = JobRecord(event.job)
-        self._parts.roster.add(job)  # as it is stored: nothing has changed
-        self._parts.lives.arrive(job, dict(event.ends))
+        self._parts.vms.roster.add(job)  # as it is stored: nothing has changed
+        self._parts.jobs.lives.arrive(job, dict(event.ends))
 
     def _on_kill_requested(self, event: ev.KillRequested) -> None:
-        job = self._parts.roster.job(event.job_id)
+        job = self._parts.vms.roster.job(event.job_id)
         if job is not None and not job.ended:
-            self._parts.lives.stop_driver(job)
-            self._parts.lives.end(job, "killed", "killed on request")
+            self._parts.jobs.lives.stop_driver(job)
+            self._parts.jobs.lives.end(job, "killed", "killed on request")
 
     # ---- master and time -------------------------------------------------------------------------
 
     def _on_subscribed(self, _: ev.Subscribed) -> None:
-        self._parts.supply.connect()
-        self._parts.joining.connected(self.now)
-        self._parts.watch.reconnected()
+        self._parts.vms.supply.connect()
+        self._parts.vms.joining.connected(self.now)
+        self._parts.jobs.watch.reconnected()
 
     def _on_disconnected(self, event: ev.Disconnected) -> None:
-        self._parts.supply.disconnect(event.why)
-        self._parts.joining.connected(None)
+        self._parts.vms.supply.disconnect(event.why)
+        self._parts.vms.joining.connected(None)
 
     def _on_task_changed(self, event: ev.TaskChanged) -> None:
-        self._parts.tasks.changed(event)
-        task = self._parts.roster.task(event.task_id)
+        self._parts.tasks.reports.changed(event)
+        task = self._parts.vms.roster.task(event.task_id)
         if task is not None and event.state in ("starting", "running"):
-            self._parts.joining.heard(task.vm_id)
+            self._parts.vms.joining.heard(task.vm_id)
 
     def _on_offers(self, event: ev.OffersReceived) -> None:
-        self._parts.supply.take(self._parts.joining.met(event.offers) if self._parts.places else event.offers)
+        self._parts.vms.supply.take(
+            self._parts.vms.joining.met(event.offers) if self._parts.vms.places else event.offers
+        )
 
     def _on_vm_lost(self, event: ev.VmLost) -> None:
-        self._parts.book.lose(event.vm_id)
-        self._parts.joining.lost_sight(event.vm_id)
+        self._parts.vms.book.lose(event.vm_id)
+        self._parts.vms.joining.lost_sight(event.vm_id)
 
     def _on_measured(self, event: ev.VmsMeasured) -> None:
-        if self._parts.book.measure(self._parts.joining.measured(event) if self._parts.places else event):
-            self._parts.supply.want()  # a VM that was not known before may be a place
+        if self._parts.vms.book.measure(
+            self._parts.vms.joining.measured(event) if self._parts.vms.places else event
+        ):
+            self._parts.vms.supply.want()  # a VM that was not known before may be a place
 
     def _on_inverse_offers(self, event: ev.InverseOffersReceived) -> None:
         """The master wants VMs back: it may have those on which nothing of ours runs, others later."""
         answers: dict[bool, list[str]] = {}
         for offer in event.offers:
             if offer.vm_id:
-                self._parts.book.window(offer.vm_id, offer.unavailable)
-            idle = bool(offer.vm_id) and not self._parts.ledger.count(offer.vm_id)
+                self._parts.vms.book.window(offer.vm_id, offer.unavailable)
+            idle = bool(offer.vm_id) and not self._parts.vms.ledger.count(offer.vm_id)
             answers.setdefault(idle, []).append(offer.id)
         for idle, ids in answers.items():
-            self._parts.turn.command(cmd.AnswerInverse, tuple(ids), idle)
+            self._parts.vms.turn.command(cmd.AnswerInverse, tuple(ids), idle)
 
     def _on_policy_changed(self, event: ev.PolicyChanged) -> None:
         if event.policy:
-            self._parts.accounts.charge_all(self.now)
-            self._parts.accounts.policy = event.policy
-        self._parts.supply.reconsider()
+            self._parts.vms.accounts.charge_all(self.now)
+            self._parts.vms.accounts.policy = event.policy
+        self._parts.vms.supply.reconsider()
 
     def _on_sharing_changed(self, event: ev.SharingChanged) -> None:
         self._parts.share(event.sharing)
-        self._parts.supply.reconsider()
+        self._parts.vms.supply.reconsider()
 
     def _on_openings_held(self, event: ev.OpeningsHeld) -> None:
-        self._parts.fleet.hold(event.why)
-        self._parts.supply.reconsider()
+        self._parts.vms.fleet.hold(event.why)
+        self._parts.vms.supply.reconsider()
 
     def _on_tick(self, _: ev.Tick) -> None:
-        self._parts.lives.end_overdue()
-        if self._parts.places:
-            self._parts.fleet.tend(pending=self._parts.supply.undecided and self._parts.line.due(self.now))
+        vms, line = self._parts.vms, self._parts.jobs.line
+        self._parts.jobs.lives.end_overdue()
+        if vms.places:
+            vms.fleet.tend(pending=vms.supply.undecided and line.due(self.now))
         if not self.subscribed:
-            self._parts.line.tell(None)
-            why = f": {self._parts.supply.why}" if self._parts.supply.why else ""
-            self._parts.line.explain_silence(lambda _: f"the Mesos master is not connected{why}", self.now)
+            line.tell(None)
+            why = f": {vms.supply.why}" if vms.supply.why else ""
+            line.explain_silence(lambda _: f"the Mesos master is not connected{why}", self.now)
             return
-        self._parts.tasks.give_up()
-        self._parts.watch.chase()
-        if self._parts.supply.dry():
-            self._parts.line.explain_silence(self._dry, self.now)
-        self._parts.line.explain_room(self.now)
-        if self._parts.stage:
-            self._parts.line.explain_limits()
+        self._parts.tasks.reports.give_up()
+        self._parts.jobs.watch.chase()
+        if vms.supply.dry():
+            line.explain_silence(self._dry, self.now)
+        line.explain_room(self.now)
+        if self._parts.jobs.stage:
+            line.explain_limits()
 
     def _dry(self, head: PlacementRequest) -> str:
         """Why it waits when the master had the time to offer something and did not."""
-        return f"the master offers no resources now; {shortage(self.view(), self._parts.places.asked(head))}"
+        return (
+            f"the master offers no resources now; {shortage(self.view(), self._parts.vms.places.asked(head))}"
+        )

@@ -7,18 +7,12 @@ job's life, `reservations.py` the reservations.
 from collections.abc import Iterable, Iterator, Sequence
 
 from environment.kernel.expected_end import expected_end
-from environment.model.jobs.lifecycle import JobLifecycle
-from environment.model.jobs.waiting_queue import WaitingLine
-from environment.model.messages.event_context import EventContext
+from environment.model.jobs.job_parts import JobParts
 from environment.model.messages.events import Placement
 from environment.model.messages.records import ExecutorRecord, JobRecord, PreemptionGain, PreemptionLoss
 from environment.model.messages.snapshot import PendingTransfer
-from environment.model.messages.vm_accounts import Accounts
-from environment.model.tasks.decisions import Decisions
-from environment.model.tasks.drivers import Drivers
-from environment.model.vms.job_registry import JobRegistry
-from environment.model.vms.pool_slots import Places
-from environment.model.vms.reservations import Reservations
+from environment.model.tasks.task_parts import TaskParts
+from environment.model.vms.vm_parts import VmParts
 from environment.queues.preemption import (
     LOOK,
     TAKING_PATIENCE,
@@ -47,34 +41,23 @@ class PreemptionState:
     job go to no other.
     """
 
-    def __init__(
-        self,
-        turn: EventContext,
-        roster: JobRegistry,
-        line: WaitingLine,
-        lives: JobLifecycle,
-        drivers: Drivers,
-        decisions: Decisions,
-        reservations: Reservations,
-        places: Places,
-        accounts: Accounts,
-    ) -> None:
-        self._turn = turn
-        self._roster = roster
-        self._line = line
-        self._lives = lives
-        self._drivers = drivers
-        self._decisions = decisions
-        self._reservations = reservations
-        self._places = places
-        self._accounts = accounts
+    def __init__(self, vms: VmParts, jobs: JobParts, tasks: TaskParts) -> None:
+        self._turn = vms.turn
+        self._roster = vms.roster
+        self._line = jobs.line
+        self._lives = jobs.lives
+        self._drivers = tasks.drivers
+        self._decisions = tasks.decisions
+        self._reservations = vms.reservations
+        self._places = vms.places
+        self._accounts = vms.accounts
         #: How the cluster is shared.
         self.sharing: Sharing | None = None
         self._takings: dict[str, PendingTransfer] = {}
         #: Why each of them waits: shared with `Decisions`, which launches none of these.
         self._waits: dict[str, str] = {}
         self._sought_at = 0.0
-        decisions.wait_for(self._waits)
+        self._decisions.wait_for(self._waits)
 
     def __bool__(self) -> bool:
         return bool(self._takings)

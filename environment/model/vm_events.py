@@ -4,34 +4,22 @@ It also completes transfers of resources between jobs, see `preemption.py`. `fle
 of VMs.
 """
 
-from environment.model.jobs.backoff import LaunchBackoff
+from environment.model.jobs.job_parts import JobParts
 from environment.model.preemption import PreemptionState
-from environment.model.tasks.decisions import Decisions
-from environment.model.tasks.tasks import Tasks
-from environment.model.vms.fleet import Fleet
-from environment.model.vms.offer_demand import Supply
-from environment.model.vms.reservations import Reservations
+from environment.model.tasks.task_parts import TaskParts
+from environment.model.vms.vm_parts import VmParts
 
 
 class VmEvents:
     """Applies the changes of VMs before and after each event."""
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        reservations: Reservations,
-        decisions: Decisions,
-        tasks: Tasks,
-        setbacks: LaunchBackoff,
-        supply: Supply,
-        preempting: PreemptionState,
-    ) -> None:
-        self._fleet = fleet
-        self._reservations = reservations
-        self._decisions = decisions
-        self._tasks = tasks
-        self._setbacks = setbacks
-        self._supply = supply
+    def __init__(self, vms: VmParts, jobs: JobParts, tasks: TaskParts, preempting: PreemptionState) -> None:
+        self._fleet = vms.fleet
+        self._reservations = vms.reservations
+        self._decisions = tasks.decisions
+        self._tasks = tasks.reports
+        self._setbacks = jobs.setbacks
+        self._supply = vms.supply
         self._preempting = preempting
 
     def wake(self) -> None:

@@ -4,17 +4,14 @@
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.jvm_limit import JvmRoom
-from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import JobRecord
 from environment.model.messages.snapshot import QueueState
 from environment.model.messages.vm_accounts import day_of
-from environment.model.vms.job_registry import JobRegistry
-from environment.model.vms.reservations import Reservations
-from environment.model.vms.usage_ledger import Ledger
+from environment.model.vms.vm_parts import VmParts
 from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.ordering import Grows, Ordering
 from environment.queues.progressive_filling import every
@@ -27,26 +24,15 @@ from environment.types import Job, PlacementRequest
 class OrderStage:
     """Keeps an `Ordering` as the roster and the ledger are; without a `Sharing`, it is nothing at all."""
 
-    def __init__(
-        self,
-        turn: EventContext,
-        roster: JobRegistry,
-        setbacks: LaunchBackoff,
-        room: JvmRoom,
-        reservations: Reservations,
-        ledger: Ledger,
-        whole: Callable[[], Resources],
-        asked: Callable[[PlacementRequest], PlacementRequest],
-    ) -> None:
-        """`whole` returns the cluster's total resources; `asked` maps a request's VM ids to the view's."""
-        self._turn = turn
-        self._roster = roster
+    def __init__(self, vms: VmParts, setbacks: LaunchBackoff, room: JvmRoom) -> None:
+        self._turn = vms.turn
+        self._roster = vms.roster
         self._setbacks = setbacks
         self._room = room
-        self._reservations = reservations
-        self._ledger = ledger
-        self._whole = whole
-        self._asked = asked
+        self._reservations = vms.reservations
+        self._ledger = vms.ledger
+        self._whole = vms.whole
+        self._asked = vms.asked
         self._ordering: Ordering | None = None
         #: The same where nothing is held, ever.
         self._empty: Ordering | None = None

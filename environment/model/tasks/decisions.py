@@ -7,23 +7,13 @@ job, `reservations.py` stores reservations of jobs that wait for VMs to boot.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from environment.model.jobs.backoff import LaunchBackoff
-from environment.model.jobs.lifecycle import JobLifecycle
-from environment.model.jobs.ordering import OrderStage
-from environment.model.jobs.waiting_queue import WaitingLine
+from environment.model.jobs.job_parts import JobParts
 from environment.model.messages import options
-from environment.model.messages.event_context import EventContext
 from environment.model.messages.events import Decided, Placement
 from environment.model.messages.records import JobRecord
 from environment.model.messages.snapshot import ReservedJob
 from environment.model.tasks.launches import NO_PORTS, TAKEN_BACK, Launches
-from environment.model.vms.fleet import Fleet
-from environment.model.vms.job_registry import JobRegistry
-from environment.model.vms.offer_demand import Supply
-from environment.model.vms.offers import Offers
-from environment.model.vms.pool_slots import Places
-from environment.model.vms.reservations import Reservations
-from environment.model.vms.usage_ledger import Ledger
+from environment.model.vms.vm_parts import VmParts
 from environment.resources import NOTHING
 
 #: Reason of a job that waits with all its VMs up, and the reason when that offer does not come.
@@ -37,33 +27,19 @@ class Decisions:
     Invariant: a job is launched on all its VMs at once, when all of them are up.
     """
 
-    def __init__(
-        self,
-        turn: EventContext,
-        roster: JobRegistry,
-        line: WaitingLine,
-        book: Offers,
-        ledger: Ledger,
-        supply: Supply,
-        setbacks: LaunchBackoff,
-        lives: JobLifecycle,
-        fleet: Fleet,
-        places: Places,
-        reservations: Reservations,
-        stage: OrderStage,
-    ) -> None:
-        self._stage = stage
-        self._turn = turn
-        self._roster = roster
-        self._line = line
-        self._book = book
-        self._ledger = ledger
-        self._supply = supply
-        self._setbacks = setbacks
-        self._lives = lives
-        self._fleet = fleet
-        self._places = places
-        self._reservations = reservations
+    def __init__(self, vms: VmParts, jobs: JobParts) -> None:
+        self._stage = jobs.stage
+        self._turn = vms.turn
+        self._roster = vms.roster
+        self._line = jobs.line
+        self._book = vms.book
+        self._ledger = vms.ledger
+        self._supply = vms.supply
+        self._setbacks = jobs.setbacks
+        self._lives = jobs.lives
+        self._fleet = vms.fleet
+        self._places = vms.places
+        self._reservations = vms.reservations
         #: Jobs that wait until others have released the resources reserved for them, with the reason.
         self._taken: Mapping[str, str] = {}
 

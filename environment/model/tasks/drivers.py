@@ -4,28 +4,24 @@
 see `tasks.py`.
 """
 
-from environment.model.jobs.lifecycle import JobLifecycle
-from environment.model.jobs.reconciliation import Watch
+from environment.model.jobs.job_parts import JobParts
 from environment.model.jobs.scale_up import bounded, wanted
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
-from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
 from environment.model.tasks.task_loss import TaskLoss
-from environment.model.vms.job_registry import JobRegistry
+from environment.model.vms.vm_parts import VmParts
 
 
 class Drivers:
     """Takes in how drivers do, which executors they ask for, and which they give back or are to give up."""
 
-    def __init__(
-        self, turn: EventContext, roster: JobRegistry, lives: JobLifecycle, losing: TaskLoss, watch: Watch
-    ) -> None:
-        self._turn = turn
-        self._roster = roster
-        self._lives = lives
+    def __init__(self, vms: VmParts, jobs: JobParts, losing: TaskLoss) -> None:
+        self._turn = vms.turn
+        self._roster = vms.roster
+        self._lives = jobs.lives
         self._losing = losing
-        self._watch = watch
+        self._watch = jobs.watch
 
     def started(self, event: ev.DriverStarted) -> None:
         """Record that a driver's process has started."""

@@ -5,16 +5,13 @@ job, and a launch with a failed task is undone. `model/jobs/lifecycle.py` has th
 `tasks.py` the effect on the task's VM.
 """
 
-from environment.model.jobs.backoff import LaunchBackoff
-from environment.model.jobs.lifecycle import JobLifecycle
-from environment.model.jobs.retries import MOST_LAUNCHES, Retries, left
+from environment.model.jobs.job_parts import JobParts
+from environment.model.jobs.retries import MOST_LAUNCHES, left
 from environment.model.jobs.scale_up import runs_on
-from environment.model.jobs.waiting_queue import WaitingLine
 from environment.model.messages import events as ev
 from environment.model.messages import options, task_states
-from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
-from environment.model.vms.job_registry import JobRegistry
+from environment.model.vms.vm_parts import VmParts
 from environment.scale_up import Grown
 
 #: How often a job is launched afresh because its driver's host or VM failed the driver, and then fails.
@@ -24,21 +21,13 @@ FRESH_STARTS = 10
 class TaskLoss:
     """Leads jobs through the ends of their tasks; a job's failures by itself are counted, and end it."""
 
-    def __init__(
-        self,
-        turn: EventContext,
-        roster: JobRegistry,
-        line: WaitingLine,
-        setbacks: LaunchBackoff,
-        retries: Retries,
-        lives: JobLifecycle,
-    ) -> None:
-        self._turn = turn
-        self._roster = roster
-        self._line = line
-        self._setbacks = setbacks
-        self._retries = retries
-        self._lives = lives
+    def __init__(self, vms: VmParts, jobs: JobParts) -> None:
+        self._turn = vms.turn
+        self._roster = vms.roster
+        self._line = jobs.line
+        self._setbacks = jobs.setbacks
+        self._retries = jobs.retries
+        self._lives = jobs.lives
 
     def left(self, job: JobRecord, executors: list[ExecutorRecord], why: str) -> None:
         """Place others for executors that are to go, at once, so that their blocks have a destination.

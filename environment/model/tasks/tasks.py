@@ -6,21 +6,15 @@
 
 from dataclasses import replace
 
-from environment.model.jobs.lifecycle import JobLifecycle
-from environment.model.jobs.reconciliation import Watch
+from environment.model.jobs.job_parts import JobParts
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import task_states
-from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import ExecutorRecord
 from environment.model.messages.states import ExecutorState
 from environment.model.tasks.drivers import Drivers
 from environment.model.tasks.task_loss import TaskLoss
-from environment.model.vms.idle_vms import IdleVmWatch
-from environment.model.vms.job_registry import JobRegistry
-from environment.model.vms.offer_demand import Supply
-from environment.model.vms.offers import Offers
-from environment.model.vms.usage_ledger import Ledger
+from environment.model.vms.vm_parts import VmParts
 
 
 class Tasks:
@@ -29,28 +23,16 @@ class Tasks:
     Invariant: a task ends once, and from then on holds nothing of its VM and costs nothing.
     """
 
-    def __init__(
-        self,
-        turn: EventContext,
-        roster: JobRegistry,
-        book: Offers,
-        ledger: Ledger,
-        supply: Supply,
-        watch: Watch,
-        lives: JobLifecycle,
-        losing: TaskLoss,
-        idling: IdleVmWatch,
-        drivers: Drivers,
-    ) -> None:
-        self._turn = turn
-        self._roster = roster
-        self._book = book
-        self._ledger = ledger
-        self._supply = supply
-        self._watch = watch
-        self._lives = lives
+    def __init__(self, vms: VmParts, jobs: JobParts, losing: TaskLoss, drivers: Drivers) -> None:
+        self._turn = vms.turn
+        self._roster = vms.roster
+        self._book = vms.book
+        self._ledger = vms.ledger
+        self._supply = vms.supply
+        self._watch = jobs.watch
+        self._lives = jobs.lives
         self._losing = losing
-        self._idling = idling
+        self._idling = vms.fleet.idling
         self._drivers = drivers
 
     def changed(self, event: ev.TaskChanged) -> None:

@@ -95,7 +95,7 @@ def test_executors_that_are_placed_again_are_not_placed_twice() -> None:
     assert [lease.partition(".")[0] for lease in opens(world.decide())] == ["general-3"]
     world = taken_up(world, world.kept())
     assert not world.model.requests()
-    assert [reserved.vm_ids for reserved in world.model._parts.reservations] == [("general-3",)]
+    assert [reserved.vm_ids for reserved in world.model._parts.vms.reservations] == [("general-3",)]
 
 
 def test_a_pool_that_refused_is_left_alone_after_a_restart() -> None:

@@ -26,7 +26,7 @@ class PerfectCloud(PerfectMaster):
         if kinds - {_BOOTS, _CLOSES}:
             self._decide()
         self._send(ev.Tick(self._now))
-        for at in self.model._parts.fleet.idling.closes.values():  # where a plan puts it off
+        for at in self.model._parts.vms.fleet.idling.closes.values():  # where a plan puts it off
             if self._now < at:
                 self._push(at, _CLOSES, None)
         for lease in self.model.leases():

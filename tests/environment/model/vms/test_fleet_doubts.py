@@ -166,4 +166,4 @@ def test_a_driver_that_wants_fewer_while_vms_boot_waits_for_fewer() -> None:
     world.boot("general-2")
     world.offer(*world.agents.values())
     assert {task.vm_name for task in world.model.tasks("job-1")} == {"general-1", "general-2"}
-    assert {*world.model._parts.reservations.jobs_on("general-3")} == {"job-2"}
+    assert {*world.model._parts.vms.reservations.jobs_on("general-3")} == {"job-2"}

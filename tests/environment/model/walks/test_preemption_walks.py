@@ -73,7 +73,7 @@ class Walk:
         running = [record for record in open_jobs if record.state == "running" and record.job.driver is None]
         if running and rng.random() < 0.06:
             world.driver_ends(running[int(rng.integers(len(running)))].job.id, int(rng.random() < 0.2))
-        for offer in world.model._parts.book.state().offers:
+        for offer in world.model._parts.vms.book.state().offers:
             world.send(ev.OfferRescinded(world.now, offer.id))
         world.offer()
         if world.model.ready_to_decide():
