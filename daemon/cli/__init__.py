@@ -1,7 +1,7 @@
-"""The command line `stoker`: registers the commands and reports errors to the user.
+"""The command line `stoker`: puts the commands together and reports errors to the user.
 
-The other modules define the commands. They import rich, httpx and the rest inside their functions, so
-that `stoker --help` answers at once.
+The folders define and register their commands, which import rich, httpx and the rest inside their functions,
+so that `stoker --help` answers at once.
 """
 
 import os
@@ -15,20 +15,10 @@ from stoker.errors import StokerError
 from typer.exceptions import TyperException
 
 from conf.util.printable import visible
-from daemon.cli.cluster import bill, cluster, queues, top, users, webhooks, what_if
-from daemon.cli.jobs import (
-    events,
-    groups,
-    history_server,
-    job_list,
-    kill_retry,
-    show,
-    spark_conf,
-    spark_ui,
-    submit,
-)
-from daemon.cli.jobs.app_arguments import SubmitCommand
-from daemon.cli.operate import completion, config, demo, maintenance, mesos, spark, up
+from daemon.cli.cluster import commands as cluster
+from daemon.cli.jobs import commands as jobs
+from daemon.cli.operate import commands as operate
+from daemon.cli.operate import completion
 from daemon.cli.profile import profile
 from daemon.cli.research import commands as research
 from daemon.cli.shared.command_groups import CommandGroup
@@ -129,38 +119,7 @@ def version() -> None:
     print(f"stoker {installed('stoker')}")
 
 
-app.command()(up.up)
-app.command(cls=SubmitCommand)(submit.submit)
-app.command()(job_list.jobs)
-app.command()(show.job)
-app.command()(show.logs)
-app.command(hidden=True)(show.explain)
-app.command()(events.events)
-app.command(hidden=True)(show.describe)
-app.command()(kill_retry.kill)
-app.command()(kill_retry.retry)
-app.command()(groups.wait)
-app.command()(spark_ui.ui)
-app.command()(history_server.history)
-app.command()(kill_retry.decommission)
-app.command()(cluster.cluster)
-app.command()(top.top)
-app.command()(bill.bill)
-app.add_typer(cluster.policy, name="policy", cls=CommandGroup)
-app.add_typer(queues.queue, name="queue", cls=CommandGroup)
-app.add_typer(users.user, name="user", cls=CommandGroup)
-app.add_typer(webhooks.webhook, name="webhook", cls=CommandGroup)
-app.add_typer(config.config, name="config", cls=CommandGroup)
-app.add_typer(spark.spark, name="spark", cls=CommandGroup)
-app.command()(maintenance.backup)
-app.command()(maintenance.restore)
-app.command()(maintenance.doctor)
-app.command()(maintenance.prune)
-app.command()(demo.demo)
-app.command("what-if")(what_if.what_if)
-research.register(app)
+for folder in (jobs, cluster, operate, research):
+    folder.register(app)
 app.add_typer(profile.profile, name="profile", cls=CommandGroup)
-app.command()(mesos.mesos)
-app.command("spark-conf")(spark_conf.spark_conf)
-app.command()(completion.completion)
 app.command()(version)

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from stoker import Stoker
 
-from daemon.cli.jobs.follow import ENDED
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
 from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.follow import ENDED
 
 APP = Path(__file__).parents[2] / "profiles/apps/wordcount.py"
 #: Seconds after which it is given up.

@@ -25,8 +25,8 @@ from typing import Any
 
 from stoker import Stoker
 
-from daemon.cli.jobs.follow import ENDED
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+from daemon.cli.shared.follow import ENDED
 
 APPS = Path(__file__).parents[2] / "profiles/apps"
 PATIENCE = 600.0

@@ -45,7 +45,7 @@ def events(
 
     Example: stoker events job-7 -f
     """
-    from daemon.cli.jobs import follow as watch
+    from daemon.cli.shared import follow as watch
 
     begin = None if since is None else moment(since, datetime.now().astimezone())
     if job_id is not None and is_group(job_id := named(client, job_id)):

@@ -71,7 +71,7 @@ def ending(found: Any) -> Fetched:
 
 def _ended(client: "Stoker", name: str) -> Any:
     """The job, or the group, once it is over."""
-    from daemon.cli.jobs import follow
+    from daemon.cli.shared import follow
 
     fetch = partial(client.group if is_group(name) else client.job, name)
     while True:

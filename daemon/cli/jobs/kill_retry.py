@@ -40,7 +40,7 @@ def kill(client: "Stoker", job_ids: JobIds, output: Output = "table") -> int:
 
 
 def _kill(client: "Stoker", job_id: str) -> Fetched:
-    from daemon.cli.jobs.follow import ENDED
+    from daemon.cli.shared.follow import ENDED
 
     answer = client.kill_group(job_id) if is_group(job_id) else client.kill(job_id)
     if answer["state"] in ENDED:

@@ -88,7 +88,7 @@ def _parts(client: "Stoker", job_id: str, *, why: bool, events: bool) -> Fetched
 
 
 def _events(client: "Stoker", job_id: str) -> list[Any]:
-    from daemon.cli.jobs import follow
+    from daemon.cli.shared import follow
 
     return list(follow.events(client, job_id, None, False, notice))
 
@@ -162,7 +162,7 @@ def _log(
     level: Level | None,
     raw: bool,
 ) -> None:
-    from daemon.cli.jobs import follow as watch
+    from daemon.cli.shared import follow as watch
 
     told: set[str] = set()
 

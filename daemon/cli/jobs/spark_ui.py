@@ -50,7 +50,7 @@ def ui(
 
     Example: stoker ui job-7
     """
-    from daemon.cli.jobs.follow import ENDED
+    from daemon.cli.shared.follow import ENDED
 
     job = client.job(job_id)
     job_id = job["id"]

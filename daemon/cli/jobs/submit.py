@@ -278,8 +278,7 @@ def _submitted(job: Any) -> Fetched:
 
 def _wait(client: "Stoker", submitted: Any) -> Any:
     """Print the changes of the job on stderr until it has ended."""
-    from daemon.cli.jobs import follow
-    from daemon.cli.shared import job_tables, render
+    from daemon.cli.shared import follow, job_tables, render
 
     console = render.console(stderr=True)
     job = submitted

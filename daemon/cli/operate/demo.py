@@ -21,8 +21,8 @@ from daemon.cli.shared.options import DEFAULT_URL
 if TYPE_CHECKING:
     from stoker import Stoker
 
-    from daemon.cli.jobs.follow import Stream
     from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+    from daemon.cli.shared.follow import Stream
 
 Json = dict[str, Any]
 
@@ -109,8 +109,8 @@ def _submit(client: "Stoker", app: str, executors: int) -> str:
 
 def _watch(daemon: "TemporaryDaemon", client: "Stoker", job_ids: list[str], give_up: float) -> list[Json]:
     """Show the jobs until all have ended or it takes too long; the jobs as they are then."""
-    from daemon.cli.jobs import follow
     from daemon.cli.operate import demo_tables
+    from daemon.cli.shared import follow
 
     with demo_tables.screen() as update:
         while True:
@@ -139,7 +139,7 @@ def _lookups(client: "Stoker", jobs: list[Json]) -> tuple[dict[str, list[Any]], 
 
 
 def _tail(client: "Stoker", job_id: str, stream: "Stream", lines: int) -> str:
-    from daemon.cli.jobs import follow
+    from daemon.cli.shared import follow
 
     parts = follow.log(client, job_id, None, stream, False, lambda _: None)
     text = "".join(part["text"] for part in parts)
@@ -148,7 +148,7 @@ def _tail(client: "Stoker", job_id: str, stream: "Stream", lines: int) -> str:
 
 def _verdict(client: "Stoker", jobs: list[Json], timeout: float) -> int:
     """Print on stderr why each unfinished job failed; 0 when all jobs finished."""
-    from daemon.cli.jobs.follow import ENDED
+    from daemon.cli.shared.follow import ENDED
 
     failed = [job for job in jobs if job["state"] != "finished"]
     for job in failed:

@@ -162,7 +162,7 @@ def _kill_jobs(url: str) -> None:
     """Kill the active jobs, so that drivers and executors end in the way Spark and Mesos expect."""
     from stoker import Stoker, StokerError
 
-    from daemon.cli.jobs.follow import ENDED
+    from daemon.cli.shared.follow import ENDED
 
     with contextlib.suppress(StokerError), Stoker(url) as client:
 

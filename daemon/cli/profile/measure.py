@@ -19,8 +19,8 @@ from stoker import Stoker
 from conf.loader import find, load
 from conf.schema import Cluster
 from conf.schema.measuring_plan import MeasuringPlan
-from daemon.cli.jobs import follow
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon, end_left
+from daemon.cli.shared import follow
 from daemon.cli.shared.errors import CommandError
 from daemon.maintenance.recorded_runs import History
 from daemon.store.job_store import Store

@@ -17,7 +17,7 @@ from conf.schema import Http, JobSpec, UploadsSection
 from conf.schema.users import UsersSection
 from daemon.auth.user_directory import Directory
 from daemon.cli import main
-from daemon.cli.jobs import follow
+from daemon.cli.shared import follow
 from daemon.core.cluster_status import ClusterStatus, PoolStatus, VmStatus
 from daemon.core.errors import RejectedError
 from daemon.core.estimate import Coverage, IntervalCounts

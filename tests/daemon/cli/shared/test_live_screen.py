@@ -17,8 +17,7 @@ from rich.console import Console
 from stoker import Stoker, UnreachableError
 
 from daemon.cli.cluster import top
-from daemon.cli.jobs import follow
-from daemon.cli.shared import live_screen, render
+from daemon.cli.shared import follow, live_screen, render
 from daemon.http.routes.jobs.waiting_reasons import ToldReason, told_of
 from daemon.store.rows.event_recorder import HistoryEvent
 from tests.daemon.cli.conftest import Daemon
