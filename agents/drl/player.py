@@ -1,11 +1,11 @@
 """Arrays for playing learned policies in compiled code, and the text of their decisions."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from agents.baselines.scored import LEAST_FREE, why_filled
+from agents.compiled.waits import WaitLimits, beliefs_of, blank_counts, expects_of
 from agents.drl.adviser import Adviser
 from agents.drl.kernel.placing import Choices, QueuedJobs, make_desk, make_draft
 from agents.drl.learned_policy import LearnedPolicy, told_placed, told_wait
@@ -50,27 +50,22 @@ class LearnedPlayer:
         adviser, limits, count = self._adviser, self._limits, len(jobs)
         self._believed = _believed(jobs, limits, adviser)
         self._means = NetworkLimits(
+            WaitLimits(limits.overtaken_at_most, float(adviser.options.unknown_seconds), exact),
             policy.considered,
-            limits.overtaken_at_most,
             int(limits.wait_limit),
             0 if guard.idle is None else WATCHED,
             0.0 if guard.idle is None else float(guard.idle),
-            float(adviser.options.unknown_seconds),
-            exact,
         )
         self._desk = make_desk(adviser.network, adviser.options.layout, len(vms))
         most = max((job.executors for job in jobs), default=1)
         self._draft = make_draft(len(vms), np.zeros(0, np.int32), most)
-        kinds = int(self._believed.kind.max(initial=0)) + 1
+        counts = blank_counts(self._believed.jobs)
         self._borne = NetworkState(
-            order=np.arange(count),
-            expects=np.full(count, np.nan),
-            since=np.full(count, np.nan),
-            overtaken=np.zeros(count, np.int64),
+            counts=counts,
+            expects=expects_of(running, count),
             waits=np.zeros(count, np.int64),
             fits=np.zeros(max(self._means.considered, self._means.watched), np.bool_),
-            fitting=np.zeros(kinds, np.bool_),
-            noted=np.full(kinds, -1),
+            fitting=np.zeros(len(counts.noted), np.bool_),
             oldest=np.full(2, -1),
             stands=np.full(3, -1),
         )
@@ -78,13 +73,11 @@ class LearnedPlayer:
         self._space = _make_space(count, len(vms), policy.considered, adviser.options.layout.upcoming)
         self._space.running[0] = len(running)
         self._space.runs[: len(running)] = sorted(running)
-        for number, held in running.items():
-            self._borne.expects[number] = math.nan if held.expected is None else held.expected
 
     @property
     def order(self) -> IntArray:
         """The numbers by arrival of the jobs, by those of the kernel; int64 [M]."""
-        return self._borne.order
+        return self._borne.counts.order
 
     def play(self, batch: Batch, spared: SparedResources, trace: Trace, until: int) -> bool:
         """Play row 0 until `until` jobs are placed; False when the head waits and no event will follow."""
@@ -136,15 +129,11 @@ def _part(choices: Choices, begin: int, count: int) -> Choices:
 
 
 def _believed(jobs: Sequence[Job], limits: PatienceLimits, adviser: Adviser) -> NetworkBeliefs:
-    kinds: dict[object, int] = {}
     types = {name: number for number, name in enumerate(adviser.options.types, 1)}
     return NetworkBeliefs(
-        np.array([np.nan if job.expected_duration is None else job.expected_duration for job in jobs]),
-        np.array([job.spread for job in jobs]),
-        np.array([limits.patience_with(job) for job in jobs], np.float64),
+        beliefs_of(jobs, limits, lambda job: (job.size, job.executors)),
         np.array([types.get(job.type, 0) for job in jobs], np.int64),
         np.array([PREFERENCES[job.prefers] for job in jobs], np.int64),
-        np.array([kinds.setdefault((job.size, job.executors), len(kinds)) for job in jobs], np.int64),
     )
 
 

@@ -1,17 +1,16 @@
 """Arrays for playing greedy in compiled code, and the text of its decisions."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from agents.compiled.waits import WaitLimits, beliefs_of, blank_counts, expects_of
 from agents.greedy.asked import blank_work
 from agents.greedy.foreseen import blank_foreseen
 from agents.greedy.greedy_policy import GreedyOptions, aim_of, cheapest, why_placed, why_waits
-from agents.greedy.playing import GreedyBeliefs, GreedyLimits, GreedyState, play_greedy
+from agents.greedy.playing import GreedyLimits, GreedyState, play_greedy
 from agents.greedy.pricing import Ends
 from conf.units import SECONDS_PER_HOUR
-from environment.decisions.starvation import PatienceLimits
 from environment.kernel.play_loop import Trace
 from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.state import Batch
@@ -36,17 +35,14 @@ class GreedyPlayer:
         """`jobs` by arrival, with the beliefs about them; some run already, by their numbers."""
         self._options, self._jobs, self._vms = options, jobs, vms
         limits = options.limits
-        self._believed = _believed(jobs, limits)
+        self._believed = beliefs_of(jobs, limits, _kind)
         self._means = _means(options, vms, exact=exact)
         count, most = len(jobs), max((job.executors for job in jobs), default=1)
         self._work = blank_work(len(vms), most, options.window, int(self._means.kind.max()) + 1)
-        kinds, decisions = int(self._believed.kind.max(initial=0)) + 1, 3 * count + 1
+        counts, decisions = blank_counts(self._believed), 3 * count + 1
         self._borne = GreedyState(
-            order=np.arange(count),
-            since=np.full(count, np.nan),
-            overtaken=np.zeros(count, np.int64),
-            first=np.zeros(kinds, np.int64),
-            noted=np.full(kinds, -1),
+            counts=counts,
+            first=np.zeros_like(counts.noted),
             dollars=np.empty(decisions),
             begins=np.empty(decisions),
             passed=np.empty(decisions, np.int64),
@@ -68,15 +64,13 @@ class GreedyPlayer:
             free=np.zeros((2, len(vms)), np.int64),
             held=np.zeros(len(vms)),
         )
-        expects = np.full(count, np.nan)
-        for number, held in running.items():
-            expects[number] = math.nan if held.expected is None else held.expected
+        expects = expects_of(running, count)
         self._foreseen = blank_foreseen(expects, sum(job.executors for job in jobs), len(vms))
 
     @property
     def order(self) -> IntArray:
         """The numbers by arrival of the jobs, by those of the kernel; int64 [M]."""
-        return self._borne.order
+        return self._borne.counts.order
 
     def play(self, batch: Batch, spared: SparedResources, trace: Trace, until: int) -> bool:
         """Play row 0 until `until` jobs are placed; False when the head waits and no event will follow."""
@@ -114,16 +108,6 @@ class GreedyPlayer:
         return Wait(why_waits(float(self._borne.begins[number]), shortage), tuple(keeps))
 
 
-def _believed(jobs: Sequence[Job], limits: PatienceLimits) -> GreedyBeliefs:
-    kinds: dict[object, int] = {}
-    return GreedyBeliefs(
-        np.array([np.nan if job.expected_duration is None else job.expected_duration for job in jobs]),
-        np.array([job.spread for job in jobs]),
-        np.array([limits.patience_with(job) for job in jobs]),
-        np.array([kinds.setdefault(_kind(job), len(kinds)) for job in jobs], np.int64),
-    )
-
-
 def _kind(job: Job) -> tuple[object, ...]:
     """Equal of jobs that are placed alike, as `PlacementRequest.kind` is of those in a plain world."""
     asked = job.executors, job.size, job.prefers
@@ -137,10 +121,8 @@ def _means(options: GreedyOptions, vms: Sequence[Vm], *, exact: bool) -> GreedyL
     capacity = np.stack((free.get(CPUS), free.get(MEMORY) // THOUSANDTHS)).astype(np.float64)
     price = view.prices_per_hour[None, :] / SECONDS_PER_HOUR
     return GreedyLimits(
+        WaitLimits(options.overtaken_at_most, float(options.unknown_duration), exact),
         options.window,
-        options.overtaken_at_most,
-        float(options.unknown_duration),
-        exact,
         aim_of(options, view),
         capacity,
         price,

@@ -1,8 +1,7 @@
 """Greedy in compiled code: a simulation that decides as `greedy_policy` does, without calls to Python.
 
-`pricing` computes the additions of placements; this module builds its arrays from the kernel's. Waits and
-overtakings of jobs are counted as in `environment.decisions.starvation`. Jobs have two numbers: by arrival,
-and the kernel's, which changes while they wait and others are placed before them.
+`pricing` computes the additions of placements; this module builds its arrays from the kernel's, and
+`agents.compiled.waits` counts waits and overtakings.
 """
 
 import math
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.compiled.waits import ROUNDED, JobBeliefs, WaitCounts, WaitLimits, may_overtake, note_fit
 from agents.greedy.asked import Aim, Jobs, PricingScene, Work
 from agents.greedy.foreseen import SOON, Foreseen, ends_within, foresee, held_for, time_step
 from agents.greedy.pricing import NOBODY, UNTOLD, Ends, choose
@@ -36,27 +36,15 @@ from environment.types import FloatArray, IntArray
 
 #: Jobs last for so many seconds at least.
 LEAST = 0.001
-#: Relative rounding error of a computed time, as in `environment.decisions.starvation`; how far is looked
-#: ahead for the first job, and for how long VMs are kept, as in the policy.
-ROUNDED, FAR, LATER = 1e-6, 16.0, 2.0
-
-
-class GreedyBeliefs(NamedTuple):
-    """Beliefs about jobs, in order of arrival, [M] each."""
-
-    expected: FloatArray  # seconds; NaN when unknown
-    spread: FloatArray
-    patience: FloatArray  # for how many seconds it may be held back in all
-    kind: IntArray  # equal of those that are placed alike
+#: How far is looked ahead for the first job, and for how long VMs are kept, as in the policy.
+FAR, LATER = 16.0, 2.0
 
 
 class GreedyLimits(NamedTuple):
     """Constants of a simulation: limits, the VMs, and the objective."""
 
+    waits: WaitLimits
     window: int
-    overtaken_at_most: int
-    unknown: float  # seconds that a job takes of which that is not known
-    exact: bool  # whether beliefs about running jobs are the truth
     aim: Aim
     capacity: FloatArray  # [2, N] milli cpus and MiB
     price: FloatArray  # [1, N] dollars per second
@@ -71,11 +59,8 @@ class GreedyLimits(NamedTuple):
 class GreedyState(NamedTuple):
     """Variable state beside the kernel's, and notes for reporting decisions, [D] each."""
 
-    order: IntArray  # [M] number by arrival of each of the kernel's numbers
-    since: FloatArray  # [M] by arrival: when it began to fit; NaN when it does not
-    overtaken: IntArray  # [M] by arrival: how often while it was the oldest
-    first: IntArray  # [K] by kind: the first of the window, as of the decision in the next
-    noted: IntArray  # [K]
+    counts: WaitCounts
+    first: IntArray  # [K] by kind: the first of the window, as of the decision in `counts.noted`
     dollars: FloatArray  # [D] the placement's addition
     begins: FloatArray  # [D] when the first is believed to begin that waits
     passed: IntArray  # [D] how many older jobs are overtaken
@@ -104,7 +89,7 @@ def play_greedy(
     spared: SparedResources,
     trace: Trace,
     until: int,
-    believed: GreedyBeliefs,
+    believed: JobBeliefs,
     means: GreedyLimits,
     borne: GreedyState,
     foreseen: Foreseen,
@@ -117,19 +102,15 @@ def play_greedy(
     state, vms = batch.state, batch.machines.milli_cpus.shape[1]
     while state.head[0] < until and borne.kept[0] + vms <= len(borne.vms):
         waits = waiting(batch, spared, 0, trace)
-        oldest = borne.order[state.head[0]]
+        oldest = borne.counts.order[state.head[0]]
         window = min(waits, means.window)
-        if means.overtaken_at_most <= 0 or borne.overtaken[oldest] >= means.overtaken_at_most:
+        if not may_overtake(means.waits, borne.counts, oldest):
             window = 1
         made = note(batch, 0, trace, waits, oldest)
         job = _choose(batch, spared, trace, window, believed, means, borne, foreseen, work)
         now = state.clock[0]
         for i in range(window):
-            number = borne.order[state.head[0] + i]
-            if not work.fits[i]:
-                borne.since[number] = np.nan
-            elif math.isnan(borne.since[number]):
-                borne.since[number] = now
+            note_fit(borne.counts, borne.counts.order[state.head[0] + i], work.fits[i], now)
         if job < 0:
             _note_wait(batch, trace, borne, work, made)
             if not wait_for_event(batch, spared, 0, trace):
@@ -160,7 +141,7 @@ def _note_wait(batch: Batch, trace: Trace, borne: GreedyState, work: Work, made:
 def _place(
     batch: Batch,
     trace: Trace,
-    believed: GreedyBeliefs,
+    believed: JobBeliefs,
     means: GreedyLimits,
     borne: GreedyState,
     foreseen: Foreseen,
@@ -169,17 +150,17 @@ def _place(
     job: int,
 ) -> None:
     """Start job `number` of the window at the VMs in the first row of `work`."""
-    head, number = batch.state.head[0], bring_to_head(batch, 0, borne.order, job)
+    head, number = batch.state.head[0], bring_to_head(batch, 0, borne.counts.order, job)
     if job > 0:
-        borne.overtaken[borne.oldest[made]] += 1
+        borne.counts.overtaken[borne.oldest[made]] += 1
     trace.job[made] = number
-    borne.since[number], borne.overtaken[number] = np.nan, 0
+    borne.counts.since[number], borne.counts.overtaken[number] = np.nan, 0
     for i in range(work.used[0]):
         for _ in range(work.taken[0, i]):
             put_executor(batch, 0, work.vms[0, i])
     start_head(batch, 0)
     expected, used = believed.expected[number], work.used[0]
-    foreseen.expects[head] = expected_of_started(batch, 0, head, used, expected, means.exact)
+    foreseen.expects[head] = expected_of_started(batch, 0, head, used, expected, means.waits.exact)
 
 
 @njit()
@@ -188,7 +169,7 @@ def _choose(
     spared: SparedResources,
     trace: Trace,
     window: int,
-    believed: GreedyBeliefs,
+    believed: JobBeliefs,
     means: GreedyLimits,
     borne: GreedyState,
     foreseen: Foreseen,
@@ -198,9 +179,9 @@ def _choose(
     state = batch.state
     jobs, ahead = _window(batch, trace, window, believed, means, borne)
     if room_for_head(batch, 0) < state.left[0]:
-        expected = believed.expected[borne.order[state.head[0]]]
-        ahead = max(ahead, FAR * (means.unknown if math.isnan(expected) else expected))
-    foresee(batch, foreseen, means.unknown, believed.spread, borne.order)
+        expected = believed.expected[borne.counts.order[state.head[0]]]
+        ahead = max(ahead, FAR * (means.waits.unknown if math.isnan(expected) else expected))
+    foresee(batch, foreseen, means.waits.unknown, believed.spread, borne.counts.order)
     step = time_step(batch, foreseen)
     near = borne.near[: _look_near(batch, trace, jobs, means, borne)]
     for vm in near:
@@ -264,7 +245,7 @@ def _look_near(batch: Batch, trace: Trace, jobs: Jobs, means: GreedyLimits, born
 
 @njit()
 def _window(
-    batch: Batch, trace: Trace, window: int, believed: GreedyBeliefs, means: GreedyLimits, borne: GreedyState
+    batch: Batch, trace: Trace, window: int, believed: JobBeliefs, means: GreedyLimits, borne: GreedyState
 ) -> tuple[Jobs, float]:
     """The first waiting jobs, and the longest time for which one of them may be held back in all."""
     state, jobs = batch.state, batch.jobs
@@ -272,17 +253,17 @@ def _window(
     executors, size, prefers = borne.executors[:window], borne.size, borne.prefers[:window]
     duration, patience, like = borne.duration[:window], borne.patience[:window], borne.like[:window]
     for i in range(window):
-        number = borne.order[head + i]
+        number = borne.counts.order[head + i]
         executors[i] = jobs.executors[0, head + i]
         size[0, i], size[1, i] = jobs.milli_cpus[0, head + i], jobs.memory_mib[0, head + i]
         prefers[i] = ANYWHERE if executors[i] == 1 else jobs.prefers[0, head + i]
         expected = believed.expected[number]
-        duration[i] = max(means.unknown if math.isnan(expected) else expected, LEAST)
+        duration[i] = max(means.waits.unknown if math.isnan(expected) else expected, LEAST)
         borne.tail[i] = UNKNOWN_SPREAD if math.isnan(expected) else 0.0
         most = believed.patience[number]
         ahead = max(ahead, most)
         if most < np.inf:
-            since = borne.since[number]
+            since = borne.counts.since[number]
             if math.isnan(since):
                 patience[i] = most - ROUNDED * most
             else:
@@ -290,8 +271,8 @@ def _window(
         else:
             patience[i] = most
         kind = believed.kind[number]
-        if borne.noted[kind] != made:
-            borne.noted[kind], borne.first[kind] = made, i
+        if borne.counts.noted[kind] != made:
+            borne.counts.noted[kind], borne.first[kind] = made, i
         like[i] = borne.first[kind]
     return Jobs(
         executors,

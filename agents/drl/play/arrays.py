@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from agents.compiled.waits import JobBeliefs, WaitCounts, WaitLimits
 from agents.drl.kernel.placing import Choices, QueuedJobs
 from environment.kernel.state import BoolArray, SmallIntArray
 from environment.types import FloatArray, IntArray
@@ -13,37 +14,29 @@ NETWORK, GUARD, NOBODY = range(3)
 class NetworkBeliefs(NamedTuple):
     """Beliefs about jobs and the network's features of them, in order of arrival, [M] each."""
 
-    expected: FloatArray  # seconds; NaN when unknown
-    spread: FloatArray
-    patience: FloatArray  # for how many seconds it may be held back in all
+    jobs: JobBeliefs
     type: IntArray  # as the network tells them apart
     prefers: IntArray
-    kind: IntArray  # equal of those that fit alike
 
 
 class NetworkLimits(NamedTuple):
     """Constants of a simulation: limits, and the number of jobs to consider."""
 
+    waits: WaitLimits
     considered: int
-    overtaken_at_most: int
     wait_limit: int
     watched: int  # by the guard; 0 where there is none
     idle: float  # which share of the cpus must be for the guard to step in
-    unknown: float  # seconds that a job takes of which that is not known
-    exact: bool  # whether beliefs about running jobs are the truth
 
 
 class NetworkState(NamedTuple):
     """Variable state beside the kernel's."""
 
-    order: IntArray  # [M] number by arrival of each of the kernel's numbers
+    counts: WaitCounts
     expects: FloatArray  # [M] expected durations of running jobs, by the kernel's numbers; NaN: unknown
-    since: FloatArray  # [M] by arrival: when it began to fit; NaN when it does not
-    overtaken: IntArray  # [M] by arrival: how often while it was the oldest
     waits: IntArray  # [M] by arrival: how often it was held back while it was the oldest
     fits: BoolArray  # [W] whether each of the first that wait fits now
-    fitting: BoolArray  # [K] the same by kind, as of the decision in the next
-    noted: IntArray  # [K]
+    fitting: BoolArray  # [K] the same by kind, as of the decision in `counts.noted`
     oldest: IntArray  # [2] by arrival: the oldest job, and how many were the oldest before
     stands: IntArray  # [3] the network's last decision to wait, or -1; how many waited then, and how many ran
 

@@ -48,14 +48,14 @@ def ask(
     seconds, work, longest = 0.0, 0.0, 0.0
     natural = layout.kind == NATURAL_STATE
     for i in range(min(waits, QUEUE_SEEN) if natural else 0):
-        each = _seconds(believed, means, borne.order[head + i])
+        each = _seconds(believed, means, borne.counts.order[head + i])
         seconds += each
         longest = max(longest, each)
         work += each * (jobs.milli_cpus[0, head + i] * jobs.executors[0, head + i])
     _find_running(batch, made, space)
     for job in space.runs[: space.running[0]]:
-        expects = means.unknown if math.isnan(borne.expects[job]) else borne.expects[job]
-        end = believed_end(now, state.start[0, job], expects, believed.spread[borne.order[job]])
+        expects = means.waits.unknown if math.isnan(borne.expects[job]) else borne.expects[job]
+        end = believed_end(now, state.start[0, job], expects, believed.jobs.spread[borne.counts.order[job]])
         soonest = min(soonest, end)
         seconds += expects
         for at in range(jobs.first[0, job], jobs.first[0, job] + jobs.executors[0, job]):
@@ -147,7 +147,7 @@ def _queued(
 ) -> None:
     """Write the network's features of job `number` of the queue into row `i`."""
     jobs, at = batch.jobs, batch.state.head[0] + number
-    which = borne.order[at]
+    which = borne.counts.order[at]
     to.number[i], to.type[i], to.prefers[i] = number, believed.type[which], believed.prefers[which]
     to.milli_cpus[i], to.memory_mib[i] = jobs.milli_cpus[0, at], jobs.memory_mib[0, at]
     to.executors[i] = to.left[i] = jobs.executors[0, at]
@@ -173,5 +173,5 @@ def _first(jobs: QueuedJobs, count: int) -> QueuedJobs:
 @njit(inline=True)
 def _seconds(believed: NetworkBeliefs, means: NetworkLimits, number: int) -> float:
     """Believed duration of a job when placed well."""
-    expected = believed.expected[number]
-    return means.unknown if math.isnan(expected) else float(expected)
+    expected = believed.jobs.expected[number]
+    return means.waits.unknown if math.isnan(expected) else float(expected)

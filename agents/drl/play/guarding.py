@@ -2,12 +2,10 @@
 
 import numpy as np
 
+from agents.compiled.waits import ROUNDED
 from agents.drl.play.arrays import NetworkBeliefs, NetworkLimits, NetworkState
 from environment.kernel.compiled import njit
 from environment.kernel.state import Batch, BoolArray, SmallIntArray
-
-#: Relative rounding error of a computed time, as in `environment.decisions.starvation`.
-ROUNDED = 1e-6
 
 
 @njit()
@@ -19,8 +17,8 @@ def late_one(
         return -1
     now, head = batch.state.clock[0], batch.state.head[0]
     for i in range(reach):
-        number = borne.order[head + i]
-        waited, most = now - borne.since[number], believed.patience[number]
+        number = borne.counts.order[head + i]
+        waited, most = now - borne.counts.since[number], believed.jobs.patience[number]
         if waited > 0.0 and most < np.inf and most - waited - ROUNDED * most <= 0.0:  # NaN is neither
             return i
     return -1

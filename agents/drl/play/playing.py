@@ -1,14 +1,10 @@
 """Learned policies in compiled code: a simulation that decides as `learned_policy` does, behind its guard.
 
-Waits and overtakings of jobs are counted as in `environment.decisions.starvation`. Jobs have two numbers: by
-arrival, and the kernel's, which changes while they wait and others are placed before them. `asking.py` builds
-the network's input, `guarding.py` implements the guard, and `agents.drl.player` reports decisions.
+`agents.compiled.waits` counts waits and overtakings, `asking.py` builds the network's input, `guarding.py`
+implements the guard, and `agents.drl.player` reports decisions.
 """
 
-import math
-
-import numpy as np
-
+from agents.compiled.waits import may_overtake, note_fit
 from agents.drl.kernel.placing import Choices, Draft, PlacingWorkspace
 from agents.drl.network import Network
 from agents.drl.play.arrays import (
@@ -62,7 +58,7 @@ def play_learned(
     state, numbers = batch.state, space.numbers
     while state.head[0] < until:
         waits = waiting(batch, spared, 0, trace)
-        oldest = borne.order[state.head[0]]
+        oldest = borne.counts.order[state.head[0]]
         if borne.oldest[0] != oldest:
             borne.oldest[0] = oldest
             borne.oldest[1] += 1
@@ -71,7 +67,7 @@ def play_learned(
         said.oldest[made], said.by[made], said.begin[made] = oldest, NOBODY, said.counts[0]
         alone = borne.waits[oldest] >= means.wait_limit
         reach = waits
-        if means.overtaken_at_most <= 0 or borne.overtaken[oldest] >= means.overtaken_at_most:
+        if not may_overtake(means.waits, borne.counts, oldest):
             reach = 1
         fit = 0
         for i in range(1 if alone and borne.fits[0] else min(reach, means.considered)):
@@ -94,8 +90,8 @@ def play_learned(
             borne.stands[0], borne.stands[1], borne.stands[2] = made, waits, state.running[0]
         late = late_one(batch, min(reach, waits, means.watched), means, believed, borne)
         if late >= 0:
-            now, number = state.clock[0], borne.order[state.head[0] + late]
-            said.by[made], said.waited[made] = GUARD, now - borne.since[number]
+            now, number = state.clock[0], borne.counts.order[state.head[0] + late]
+            said.by[made], said.waited[made] = GUARD, now - borne.counts.since[number]
             said.idle[made] = idle_share(batch)
             said.counts[1] += 1
             executors = fit_best(batch, state.head[0] + late, space.used, draft.placed)
@@ -115,16 +111,13 @@ def _notice(
     """Update the fits of the first waiting jobs, and the times since when those watched by the guard fit."""
     head, now = batch.state.head[0], batch.state.clock[0]
     for i in range(min(waits, len(borne.fits))):
-        number = borne.order[head + i]
-        kind = believed.kind[number]
-        if borne.noted[kind] != made:
-            borne.noted[kind], borne.fitting[kind] = made, _has_room(batch, head + i)
+        number = borne.counts.order[head + i]
+        kind = believed.jobs.kind[number]
+        if borne.counts.noted[kind] != made:
+            borne.counts.noted[kind], borne.fitting[kind] = made, _has_room(batch, head + i)
         borne.fits[i] = borne.fitting[kind]
         if i < means.watched:
-            if not borne.fits[i]:
-                borne.since[number] = np.nan
-            elif math.isnan(borne.since[number]):
-                borne.since[number] = now
+            note_fit(borne.counts, number, borne.fits[i], now)
 
 
 @njit()
@@ -169,9 +162,9 @@ def _place(
     placement: SmallIntArray,
 ) -> None:
     """Start the job of that number in the queue there."""
-    head, number = batch.state.head[0], bring_to_head(batch, 0, borne.order, job)
+    head, number = batch.state.head[0], bring_to_head(batch, 0, borne.counts.order, job)
     if job > 0:
-        borne.overtaken[said.oldest[made]] += 1
+        borne.counts.overtaken[said.oldest[made]] += 1
     trace.job[made], said.passed[made] = number, job
     borne.stands[0] = -1
     used = 0
@@ -184,5 +177,5 @@ def _place(
     start_head(batch, 0)
     space.runs[space.running[0]] = head
     space.running[0] += 1
-    expected = believed.expected[number]
-    borne.expects[head] = expected_of_started(batch, 0, head, used, expected, means.exact)
+    expected = believed.jobs.expected[number]
+    borne.expects[head] = expected_of_started(batch, 0, head, used, expected, means.waits.exact)
