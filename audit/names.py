@@ -2,7 +2,7 @@
 
 import re
 
-from conf.util.printable import LONGEST_NAME, UNSEEN
+from stoker.characters import LONGEST_NAME, UNSEEN
 
 #: Parts of a name that differ between runs of the same application: dates, times, counters and ids at the end
 #: of words.

@@ -6,7 +6,7 @@
 import re
 from dataclasses import dataclass
 
-from conf.util.printable import unseen
+from stoker.characters import unseen
 
 SCHEME = "stoker-file"
 SHA256 = r"[0-9a-f]{64}"

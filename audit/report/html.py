@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from stoker.characters import visible
 
 from audit.executor_use import CAUSES
 from audit.report.pictures import WIDTH, bars, intervals, timeline
 from audit.write import AuditResult
 from conf.util.dollars import money
-from conf.util.printable import visible
 
 #: Rows of tables; the rest is in JSON and CSV.
 _ROWS, _UNREAD, _CHANGES = 50, 20, 10

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from stoker.characters import LONGEST_NAME
 
 from agents.experiments.comparison import contender
 from agents.registry import create
@@ -14,7 +15,6 @@ from audit.savings.job_runs import JobRun
 from audit.savings.scenarios import Scenario
 from audit.savings.types import JobType
 from conf.defaults import DEFAULT_QUEUE
-from conf.util.printable import LONGEST_NAME
 from environment.clusters.cluster_files import vms_of
 from environment.decisions.sizing import Sizes
 from environment.pools import IdleTimeout

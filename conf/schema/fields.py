@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from stoker.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
 
 from conf.schema.documented_model import DocumentedModel
 from conf.units import DEADLINE, RESOURCE_NAME, checked_resources, deadline, memory_mib, moment, seconds
-from conf.util.printable import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
 
 #: Entries of a list or mapping at most, by what it holds; characters in all. A process takes a megabyte.
 MOST_ARGUMENTS, MOST_FILES, MOST_SETTINGS, MOST_RESOURCES = 10_000, 1000, 2000, 100

@@ -5,6 +5,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from stoker.characters import UNSEEN_IN_PLANE_0
 
 from conf.defaults import DEFAULT_QUEUE
 from conf.schema.fields import (
@@ -35,7 +36,6 @@ from conf.schema.fields import (
     at_most,
     one_line,
 )
-from conf.util.printable import UNSEEN_IN_PLANE_0
 
 
 class Driver(Strict):

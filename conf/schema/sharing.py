@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from stoker.characters import LONGEST_NAME
 
 from conf.defaults import DEFAULT_QUEUE
 from conf.schema.fields import Memory, Name, Priority, SpotUse, Strict, Time, like
-from conf.util.printable import LONGEST_NAME
 
 #: By what jobs are put in order.
 Criterion = Literal["fifo", "priority", "fair", "deadline", "shortest"]

@@ -11,10 +11,10 @@ from functools import cache
 from typing import Annotated
 
 import typer
+from stoker.characters import visible
 from stoker.errors import StokerError
 from typer.exceptions import TyperException
 
-from conf.util.printable import visible
 from daemon.cli.cluster import commands as cluster
 from daemon.cli.jobs import commands as jobs
 from daemon.cli.operate import commands as operate

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-
-from conf.util.printable import visible
+from stoker.characters import visible
 
 Event = MutableMapping[str, Any]
 

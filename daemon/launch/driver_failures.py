@@ -6,8 +6,9 @@ A driver prints anything, including its own secrets. `last_words` picks the line
 
 from collections.abc import Sequence
 
+from stoker.characters import visible
+
 from conf.schema import JobSpec
-from conf.util.printable import visible
 from conf.util.secret_masking import masked_text, secrets_in, without
 from framework.spark import last_words
 from framework.spark.driver.exit_codes import exit_words, signal_of

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from conf.util.printable import escape_surrogates
+from stoker.characters import escape_surrogates
+
 from conf.util.secret_masking import masked_urls
 from daemon.core.cluster_status import PoolStatus, VmStatus
 from daemon.core.estimate import Estimate

@@ -7,9 +7,9 @@ Times are seconds since the epoch, money is dollars, memory MiB. The text below 
 from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict
+from stoker.characters import escape_surrogates
 
 from conf.schema.documented_model import DocumentedModel
-from conf.util.printable import escape_surrogates
 from conf.util.secret_masking import masked_urls
 from environment.simulation.durations.prediction_intervals import Interval
 

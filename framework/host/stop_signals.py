@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from conf.util.printable import visible
+from stoker.characters import visible
+
 from conf.util.secret_masking import masked_arguments
 
 STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
+from stoker.characters import visible
 
 from conf.loader import ConfigError, build
 from conf.schema import CommandProvider, Name, Strict, Text
-from conf.util.printable import visible
 from framework.host.stop_signals import unblocked
 from framework.providers.agent_join import Door, joining
 from framework.providers.interface import Machine, Notice, ProviderError, Refusal, VmRequest

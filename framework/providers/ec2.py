@@ -18,10 +18,10 @@ import boto3
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
+from stoker.characters import visible
 
 from conf.loader import ConfigError
 from conf.schema import Ec2Provider
-from conf.util.printable import visible
 from environment.types import Vm
 from framework.providers import ec2_responses as answers
 from framework.providers.agent_join import Door, joining

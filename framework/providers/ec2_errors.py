@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from stoker.characters import visible
 
-from conf.util.printable import visible
 from framework.providers.interface import ProviderError, Refusal
 
 _LONGEST = 300

@@ -5,8 +5,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_pascal
+from stoker.characters import visible
 
-from conf.util.printable import visible
 from framework.providers.interface import ProviderError
 
 _Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]

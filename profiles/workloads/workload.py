@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import get_args
 
+from stoker.characters import LONGEST_NAME, unseen
+
 from conf.defaults import DEFAULT_QUEUE
 from conf.schema import SpotUse
 from conf.units import checked_resources
-from conf.util.printable import LONGEST_NAME, unseen
 from profiles.workloads.cycles import cycle
 
 #: Seconds, some hundred years; cpus or executors of a job; MiB, an exbibyte: beyond lie only mistakes, with

@@ -3,9 +3,8 @@
 import sys
 from typing import Any
 
+from stoker.characters import visible
 from typer.core import TyperCommand
-
-from conf.util.printable import visible
 
 
 class SubmitCommand(TyperCommand):

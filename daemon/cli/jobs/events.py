@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from stoker.characters import visible, visible_json
 
-from conf.util.printable import visible, visible_json
 from daemon.cli.jobs.groups import is_group, named
 from daemon.cli.jobs.job_list import moment
 from daemon.cli.shared.errors import CommandError

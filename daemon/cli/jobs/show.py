@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from stoker.characters import visible_json
 from stoker.log_lines import Level, LogText
 
-from conf.util.printable import visible_json
 from daemon.cli.jobs.events import line as event_line
 from daemon.cli.jobs.groups import is_group, member, named
 from daemon.cli.shared.errors import CommandError

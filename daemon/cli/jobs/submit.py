@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from stoker.characters import visible
 
-from conf.util.printable import visible
 from daemon.cli.jobs.groups import ending, wait_for
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches, show

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from stoker.characters import visible
 
-from conf.util.printable import visible
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import DEFAULT_URL
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from stoker.characters import visible
 
-from conf.util.printable import visible
 from daemon.cli.shared.daemon_config import (
     ConfigFile,
     Settings,

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from stoker.characters import visible
 
-from conf.util.printable import visible
 from daemon.cli.shared.errors import CommandError, writing
 from daemon.cli.shared.options import RESULTS, Ca, Output, TokenFile, connect, print_json
 from daemon.cli.shared.progress import progress_bar

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from stoker.characters import visible
 
 from conf.defaults import SPOT_ERROR
-from conf.util.printable import visible
 from daemon.cli.research.sharing_options import SharingOptions
 from daemon.cli.shared.daemon_config import find_own_policies
 from daemon.cli.shared.errors import CommandError, writing

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conf.util.printable import visible
+from stoker.characters import visible
+
 from daemon.cli.shared.errors import CommandError
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
-from conf.util.printable import visible
+from stoker.characters import visible
+
 from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
 
 if TYPE_CHECKING:

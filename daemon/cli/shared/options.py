@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-
-from conf.util.printable import visible, visible_json
+from stoker.characters import visible, visible_json
 
 if TYPE_CHECKING:
     from stoker import Stoker

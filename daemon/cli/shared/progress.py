@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from conf.util.printable import visible
+from stoker.characters import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,9 +15,9 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+from stoker.characters import visible
 
 from conf.util.dollars import money as dollars_as_text
-from conf.util.printable import visible
 
 NONE = "-"
 

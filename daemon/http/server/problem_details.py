@@ -18,10 +18,10 @@ from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
+from stoker.characters import escape_surrogates
 
 from conf.loader import what_is_right
 from conf.schema.documented_model import DocumentedModel
-from conf.util.printable import escape_surrogates
 from daemon.core.errors import ElsewhereError, RejectedError
 from daemon.store.queries.insert_jobs import IdempotencyConflictError
 from daemon.store.rows.database import StoreError

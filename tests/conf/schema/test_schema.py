@@ -8,10 +8,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from stoker.characters import unseen
 
 from conf.loader import SHIPPED, ConfigError, build, load, parse
 from conf.schema import Cluster, Config, Driver, JobSpec, PolicyChoice, VmGroup
-from conf.util.printable import unseen
 
 YAML_FILES = sorted(SHIPPED.rglob("*.yaml"))
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from stoker.characters import unseen
 
-from conf.util.printable import unseen
 from profiles.workloads.workload import Workload, WorkloadJob, workload_of
 from profiles.workloads.workload_files import WorkloadError, read_workload, write_workload
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
 from pydantic import Field
+from stoker.characters import LONGEST_NAME
 
-from conf.util.printable import LONGEST_NAME
 from daemon.auth.permits import Permit, permit_of
 from daemon.http.routes.jobs.job_names import find_job
 from daemon.schemas import base, queries

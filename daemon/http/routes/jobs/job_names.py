@@ -1,6 +1,7 @@
 """A job as a user names it: by its id, or by its name where that says which."""
 
-from conf.util.printable import unseen
+from stoker.characters import unseen
+
 from daemon.auth.permits import Permit, no_such_job
 from daemon.core.errors import RejectedError
 from daemon.core.job_ids import job_number

@@ -3,9 +3,9 @@
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Path, Request, Response
+from stoker.characters import LONGEST_NAME
 
 from conf.schema import QueueSettings
-from conf.util.printable import LONGEST_NAME
 from daemon.auth.permits import permit_of
 from daemon.http.server.scheduler_interface import Leadership
 from daemon.queues.queue_service import QueueService

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from fastapi import FastAPI, Path
 from pydantic import AwareDatetime, Field
+from stoker.characters import LONGEST_NAME
 
-from conf.util.printable import LONGEST_NAME
 from daemon.http.routes.spark.applications import DoneBody, DriverMessage, Key, bearer
 from daemon.http.server.scheduler_interface import Leadership
 from framework.providers.interface import VMS

@@ -11,12 +11,12 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Header, Path, Request
 from fastapi.responses import FileResponse
 from pydantic import ConfigDict, Field
+from stoker.characters import UNSEEN_IN_PLANE_0
 
 from conf.schema import NameOrNone
 from conf.schema.documented_model import DocumentedModel
 from conf.schema.fields import MOST_RESOURCES, Texts, at_most
 from conf.util.copy_fields import carried
-from conf.util.printable import UNSEEN_IN_PLANE_0
 from daemon.auth.permits import permit_of
 from daemon.http.server.scheduler_interface import Leadership
 from daemon.schemas.applications import ApplicationDoor, Registration

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stoker import characters, log_lines
+from stoker import log_lines
 from stoker.errors import JobFailedError
 
-from conf.util.printable import visible
 from tests.daemon.cli.conftest import Daemon
 from tests.test_packaging import REPOSITORY
 from tests.waiting import PATIENCE
@@ -128,9 +127,3 @@ def test_levels_go_with_text(daemon: Daemon, capsys: Capture) -> None:
     """JSON has all of it."""
     assert daemon.run("logs", "job-1", "-o", "json", "--level", "off") == 2
     assert "go with text" in capsys.readouterr().err
-
-
-def test_client_and_daemon_escape_the_same() -> None:
-    """Character for character."""
-    text = "".join(map(chr, range(0x110000)))
-    assert characters.visible(text) == visible(text)

@@ -5,8 +5,8 @@ import time
 
 import pytest
 from rich.table import Table
+from stoker.characters import unseen
 
-from conf.util.printable import unseen
 from daemon.cli.jobs import explanation_tables
 from daemon.cli.shared import job_tables, render
 from daemon.cli.shared.options import print_json

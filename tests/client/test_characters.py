@@ -3,7 +3,7 @@
 import sys
 import unicodedata
 
-from conf.util.printable import unseen
+from stoker.characters import unseen
 
 #: Marks of Unicode's category Cf that are seen, or join what is written: scripts and emoji need them.
 _SEEN = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x200C, 0x200D, 0x110BD, 0x110CD}
