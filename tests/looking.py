@@ -39,7 +39,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/maintenance/host_checks.py", "look_at_permissions look_at_event_logs"),
     *_in("daemon/disk/event_log.py", "turn _open _take_back"),
     *_in("daemon/disk/log_archive.py", "keep find _keep_events _write"),
-    *_in("daemon/disk/launch_records.py", "records all of forget put_aside _take_over"),
+    *_in("daemon/disk/launch_records.py", "records all forget put_aside _take_over"),
     *_in("daemon/launch/launcher.py", "_host_id"),
     *_in("daemon/page/routes.py", "_read"),
     *_in("daemon/disk/run_as.py", "_open"),
@@ -50,7 +50,7 @@ LOOKING_AT_OWN = frozenset({
         "daemon/disk/uploads.py",
         "status use look check_sizes path sweep _is_old _take _unlink _count _entries _sync",
     ),
-    *_in("framework/embedded/credentials.py", "own_secret _kept"),
+    *_in("framework/embedded/credentials.py", "_kept"),
     *_in("framework/embedded/isolation/isolation.py", "_register _remove _read remove_leftovers"),
     *_in("framework/embedded/mesos_server.py", "serve _serve _start_again _alone_in"),
     # What the config names: the administrator's own files and folders.

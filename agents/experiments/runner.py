@@ -11,12 +11,13 @@ import multiprocessing
 import os
 import pickle
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
+
+from conf.util.whole_file import write_whole
 
 _HERE = Path(__file__).parents[2]
 _PACKAGES = ("agents", "conf", "environment", "profiles")
@@ -133,9 +134,7 @@ class Runner:
             # Results of other code are of no use any more.
             shutil.rmtree(self._folder.parent, ignore_errors=True)
             self._folder.mkdir(parents=True)
-        with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as file:
-            file.write(pickle.dumps(result))
-        Path(file.name).replace(self._folder / call.key)
+        write_whole(self._folder / call.key, pickle.dumps(result))
 
 
 @functools.cache

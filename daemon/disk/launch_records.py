@@ -15,6 +15,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from conf.util.whole_file import write_whole
 from framework.host.untrusted_files import UntrustedFileError, read_whole
 
 #: Where drivers on this host listen: below the range from which Linux takes ports for outgoing connections.
@@ -80,10 +81,8 @@ class LaunchRecords:
         launch = LaunchRecord(secret or secrets.token_urlsafe(32), self._hold_ports(job_id), by_job)
         path = self._records / job_id / "launch.json"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = path.with_suffix(".draft")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump({"secret": launch.secret, "ports": launch.ports, "by_job": by_job}, file)
-        draft.rename(path)
+        record = {"secret": launch.secret, "ports": launch.ports, "by_job": by_job}
+        write_whole(path, json.dumps(record))
         return launch
 
     def kept(self, job_id: str) -> LaunchRecord | None:

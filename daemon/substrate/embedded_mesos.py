@@ -22,6 +22,7 @@ import structlog
 
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
+from conf.util.whole_file import write_whole
 from environment.clusters.cluster_files import vms_of
 from environment.resources import Resources
 from environment.types import Vm
@@ -335,10 +336,3 @@ def _read(path: Path) -> str | None:
         return path.read_text().strip()
     except OSError:
         return None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file in one step, so that a reader finds all of it or nothing."""
-    draft = path.with_name(f"{path.name}.new")
-    draft.write_text(text)
-    draft.replace(path)

@@ -14,6 +14,8 @@ from typing import Any
 
 from stoker.bounded_read import read_secret
 
+from conf.util.whole_file import write_whole
+
 #: The principal of the secret that is made here.
 PRINCIPAL = "stoker"
 _LONGEST = 1 << 20  # bytes; a file of credentials beyond that is none
@@ -32,15 +34,9 @@ def own_secret(path: Path) -> str:
     with contextlib.suppress(OSError, ValueError):
         return _kept(path)
     secret = secrets.token_urlsafe(32)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft.unlink(missing_ok=True)
-        with os.fdopen(
-            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w"
-        ) as file:
-            file.write(secret + "\n")
-        draft.replace(path)
+        write_whole(path, secret + "\n")
     except OSError as error:
         raise CredentialsError(f"{path}: no secret can be stored there: {error.strerror}") from None
     return secret

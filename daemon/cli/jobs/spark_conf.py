@@ -1,12 +1,12 @@
 """The command `spark-conf`: the settings by which any Spark gets its executors from a daemon."""
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from conf.util.whole_file import write_whole
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
 from daemon.cli.shared.options import TokenFile
@@ -74,9 +74,6 @@ def _of(served: Mapping[str, Any], version: str | None) -> Mapping[str, Any]:
 def _write(path: Path, content: bytes) -> None:
     """All of it or nothing."""
     try:
-        with tempfile.NamedTemporaryFile(dir=path.absolute().parent, delete=False) as draft:
-            draft.write(content)
-        Path(draft.name).chmod(0o644)
-        Path(draft.name).replace(path)
+        write_whole(path, content, 0o644)
     except OSError as error:
         raise CommandError(f"--jar {path}: cannot be written: {error.strerror}") from None

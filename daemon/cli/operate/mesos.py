@@ -125,7 +125,8 @@ def _serve(
     how_to_ask: str,
     faults: bool,
 ) -> None:
-    from daemon.substrate.embedded_mesos import HOST, ready_text, write_whole
+    from conf.util.whole_file import write_whole
+    from daemon.substrate.embedded_mesos import HOST, ready_text
     from framework.embedded import serve
     from framework.embedded.isolation import Isolation, IsolationError, remove_leftovers
 
@@ -148,7 +149,7 @@ def _serve(
             print(f"Mesos master on {address} with {always} agents{pools}; Ctrl-C ends it")
             print(how_to_ask.replace("ADDRESS", address), flush=True)
             if ready_file is not None:
-                write_whole(ready_file, ready_text(address, tasks_see, told))
+                write_whole(ready_file, ready_text(address, tasks_see, told), 0o644)
 
         code = serve(
             agents,

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from conf.util.whole_file import write_whole
 from framework.embedded.isolation import bridge
 from framework.embedded.isolation.bridge import VmNetwork
 from framework.embedded.isolation.cell import VmCell
@@ -165,9 +166,7 @@ def _register() -> str:
 
 def _record(run: str, group: ControlGroup | None) -> None:
     folders = [] if group is None else [str(group.cpu), str(group.memory)]
-    draft = _path(run).with_suffix(".draft")
-    draft.write_text(json.dumps({"process": identity(os.getpid()), "group": folders}))
-    draft.replace(_path(run))
+    write_whole(_path(run), json.dumps({"process": identity(os.getpid()), "group": folders}))
 
 
 def _remove(run: str) -> None:
