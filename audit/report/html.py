@@ -1,6 +1,7 @@
 """An audit as one HTML file, with pictures inside and nothing from other hosts; all texts are escaped."""
 
 from datetime import UTC, datetime
+from functools import partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from stoker.characters import visible
@@ -8,7 +9,7 @@ from stoker.characters import visible
 from audit.executor_use import CAUSES
 from audit.report.pictures import WIDTH, bars, intervals, timeline
 from audit.write import AuditResult
-from conf.util.dollars import money
+from conf.util.dollars import money, percent
 
 #: Rows of tables; the rest is in JSON and CSV.
 _ROWS, _UNREAD, _CHANGES = 50, 20, 10
@@ -23,7 +24,7 @@ def report(audit: AuditResult) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"money": money, "percent": _percent, "plain": visible}
+    environment.filters |= {"money": money, "percent": partial(percent, none="not checked"), "plain": visible}
     costs, read, savings = audit.costs, audit.read, audit.savings
     total = costs.total
     lines = costs.by("type")
@@ -53,7 +54,3 @@ def report(audit: AuditResult) -> str:
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).date().isoformat()
-
-
-def _percent(share: float | None) -> str:
-    return "not checked" if share is None else f"{100 * share:.0f} %"

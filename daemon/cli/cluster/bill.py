@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from conf.util.dollars import money
+from conf.util.dollars import money, percent
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
 
@@ -87,7 +87,9 @@ def table(answer: Json) -> Iterator[Any]:
     yield ""
     kinds = [kind for kind in KINDS if total[kind] or kind in ("used", "idle")]
     if by == "kind":
-        rows = [(kind, money(total[kind]), _percent(total[kind], total["total"])) for kind in kinds]
+        whole = total["total"]
+        shares = (percent(total[kind] / whole if whole else None, 1) for kind in kinds)
+        rows = [(kind, money(total[kind]), share) for kind, share in zip(kinds, shares, strict=True)]
         yield render.table(["kind", "dollars", "share"], rows, right=("dollars", "share"))
     else:
         lines = [*answer["lines"], *([{**answer["rest"], "key": None}] if answer["rest"] else [])]
@@ -131,10 +133,6 @@ def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]
 
 def _key(by: str, key: str | None) -> str:
     return "(others)" if key is None else key or _NOBODY.get(by, "-")
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
 def _rows(answer: Json) -> Iterator[Sequence[object]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from conf.util.dollars import percent
 from daemon.cli.shared import render
 
 Json = Mapping[str, Any]
@@ -43,9 +44,9 @@ def _row(queue: Json) -> tuple[str, ...]:
     return (
         f"{name}{' *' if queue['changed'] else ''}",
         f"{settings['weight']:g}",
-        _percent(queue["due"]) if queue["known"] else render.NONE,
-        _percent(queue["share"]),
-        _percent(queue["used"]),
+        percent(queue["due"], 1) if queue["known"] else render.NONE,
+        percent(queue["share"], 1),
+        percent(queue["used"], 1),
         _bounds(settings["guaranteed"]),
         _held(queue),
         _bounds(settings["most"]),
@@ -63,7 +64,7 @@ def queue(found: Json) -> RenderableType:
     submit = found["submit"]
     rows = [
         ("queue", f"{found['path']}{'' if found['leaf'] else ' (its jobs are in queues below it)'}"),
-        ("weight", f"{settings['weight']:g}, which is {_percent(found['due'])} of the cluster"),
+        ("weight", f"{settings['weight']:g}, which is {percent(found['due'], 1)} of the cluster"),
         ("guaranteed", _bounds(settings["guaranteed"])),
         ("most", _bounds(settings["most"])),
         ("most per user", _bounds(settings["most_per_user"])),
@@ -71,8 +72,8 @@ def queue(found: Json) -> RenderableType:
         ("priority", str(found["priority"])),
         ("spot VMs", found["spot"]),
         ("weights of users", users or render.NONE),
-        ("holds", f"{_held(found)}, which is {_percent(found['share'])} of the cluster"),
-        ("used of late", _percent(found["used"])),
+        ("holds", f"{_held(found)}, which is {percent(found['share'], 1)} of the cluster"),
+        ("used of late", percent(found["used"], 1)),
         ("jobs", f"{found['running']} running, {found['waiting']} waiting"),
         ("waits longest", _longest(found)),
         ("cost today", render.money(found["dollars_today"])),
@@ -111,7 +112,3 @@ def _longest(queue: Json) -> str:
         return render.NONE
     since = queue["waits_since"]
     return str(queue["waits"]) + (f", {render.duration(time.time() - since)}" if since is not None else "")
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.1f} %"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from audit.executor_use import CAUSES
 from audit.write import AuditResult
-from conf.util.dollars import money
+from conf.util.dollars import money, percent
 from daemon.cli.shared import render
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _tables(audit: AuditResult, by: str) -> Iterator[Any]:
     )
     yield ""
     rows = [
-        (cause, money(getattr(total.dollars, cause)), _percent(total.share(cause)), words)
+        (cause, money(getattr(total.dollars, cause)), percent(total.share(cause)), words)
         for cause, words in CAUSES.items()
     ]
     yield render.table(["paid for", "dollars", "share", ""], rows, right=("dollars", "share"))
@@ -46,8 +46,8 @@ def _tables(audit: AuditResult, by: str) -> Iterator[Any]:
             line.key,
             str(line.count),
             money(line.total),
-            *(_percent(line.share(cause)) for cause in CAUSES),
-            _percent(line.memory_used),
+            *(percent(line.share(cause)) for cause in CAUSES),
+            percent(line.memory_used),
         )
         for line in lines[:_LINES]
     ]
@@ -77,7 +77,7 @@ def _savings(savings: "Savings") -> Iterator[Any]:
             "-" if each.failed else money(each.dollars),
             each.failed or between(each.saving),
             "-" if each.failed else f"{each.slower:.2f}",
-            "-" if each.failed else _percent(each.idle_share),
+            "-" if each.failed else percent(each.idle_share),
         )
         for each in savings.played
     ]
@@ -87,7 +87,7 @@ def _savings(savings: "Savings") -> Iterator[Any]:
     if savings.error is not None:
         error = (
             f"durations of {savings.checked} runs, predicted by the other half of the runs: off by "
-            f"{_percent(savings.error)} (median of types)"
+            f"{percent(savings.error)} (median of types)"
         )
     yield f"{error}; replayed as they ran: {money(savings.replayed)} of {money(savings.logged)}"
     if not savings.changes:
@@ -95,7 +95,7 @@ def _savings(savings: "Savings") -> Iterator[Any]:
         return
     yield ""
     shown = [
-        (each.subject, each.kind, between(each.saving), _percent(each.share), _percent(each.error))
+        (each.subject, each.kind, between(each.saving), percent(each.share), percent(each.error))
         for each in savings.changes[:MOST]
     ]
     columns = ["change", "how", "saving, 90 %", "share", "error"]
@@ -126,7 +126,3 @@ def _cautions(audit: AuditResult) -> Iterator[str]:
         some = "; ".join(f"{each.name}: {each.why}" for each in read.unread[:_UNREAD])
         more = f"; and {len(read.unread) - _UNREAD} more (-o json)" if len(read.unread) > _UNREAD else ""
         yield f"{render.count(len(read.unread), 'file')} not read: {some}{more}"
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.0f} %"
