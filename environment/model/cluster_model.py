@@ -110,35 +110,37 @@ class ClusterModel:
         A tick without effect is not counted, so that a log may omit it and still replays the same.
         """
         parts = self._parts
-        parts.vms.turn.begin(event.at)
-        woken = parts.jobs.setbacks.wake() if parts.jobs.setbacks else None
+        vms, jobs = parts.vms, parts.jobs
+        vms.turn.begin(event.at)
+        woken = jobs.setbacks.wake() if jobs.setbacks else None
         if woken is not None:
-            parts.vms.supply.reconsider(woken)
-        parts.jobs.lives.wake()
+            vms.supply.reconsider(woken)
+        jobs.lives.wake()
         if parts.keeps:
             parts.comings.wake()
         self._handlers[type(event)](event)
         parts = self._parts  # others, when it was `Restored`
-        line = parts.jobs.line
+        vms, jobs = parts.vms, parts.jobs
+        line = jobs.line
         if parts.keeps:
             parts.comings.settle()
         reach = parts.reach()
-        parts.vms.accounts.see(parts.vms.book.vms(), self.now, known=reach.known)
+        vms.accounts.see(vms.book.vms(), self.now, known=reach.known)
         line.look(reach, again=woken is not None)
-        parts.jobs.stage.settle()
+        jobs.stage.settle()
         if not isinstance(event, ev.Restored):
             soon, due = line.due(self.now + timings.RELAUNCH_GRACE), line.due(self.now)
             later, launches_due = line.wants_vms, False
             if parts.keeps:
-                later, launches_due = later or bool(parts.vms.joining), parts.tasks.decisions.launches_due
-            parts.vms.supply.balance(
+                later, launches_due = later or bool(vms.joining), parts.tasks.decisions.launches_due
+            vms.supply.balance(
                 anyone=soon or launches_due,
                 due=due or launches_due,
                 later=later,
                 fits=lambda away: fits_with(self.view(), self.requests(), away),
                 completes=lambda away: completes(self.view(), self.requests(), away),
             )
-        return parts.vms.turn.end(counted=not isinstance(event, ev.Tick))
+        return vms.turn.end(counted=not isinstance(event, ev.Tick))
 
     def view(self) -> ClusterView:
         """Snapshot of the cluster for a policy: free resources, and the part of them that is offered."""

@@ -129,8 +129,9 @@ class ModelWiring:
 
     def left_out(self) -> dict[str, str]:
         """The VMs on which nothing is placed now, by id, and why."""
-        closed = self.vms.book.closed(self.vms.turn.now, self.options.maintenance_margin)
-        return {**self.jobs.setbacks.left_out(), **self.vms.places.left_out, **closed}
+        vms = self.vms
+        closed = vms.book.closed(vms.turn.now, self.options.maintenance_margin)
+        return {**self.jobs.setbacks.left_out(), **vms.places.left_out, **closed}
 
     def reach(self) -> MaxCapacity:
         """Return the capacity that would be available now if no task held anything."""
