@@ -12,6 +12,7 @@ from typing import Any
 
 from audit.executor_memory import memory_of
 from audit.executor_use import NEVER, CoreUse, Idle, TaskArrays, idles, uses
+from conf.util.counted import counted
 from profiles.event_lines import Event, EventLines, EventLogError, short_name
 from profiles.executor_attributes import ExecutorAttributes
 
@@ -231,7 +232,7 @@ class _Reading:
         if not self.start:
             raise EventLogError(
                 "no application has started in it"
-                + (f"; {lines.bad} of {lines.lines} lines are no events" if lines.bad else "")
+                + (f"; {counted(lines.bad, 'line')} of {lines.lines} without an event" if lines.bad else "")
             )
         notes = list[str]()
         started = self.start["Timestamp"] / _MS
@@ -241,9 +242,9 @@ class _Reading:
         task_cpus = _number(self.conf.get("spark.task.cpus"), 1.0)
         executors = tuple(self._executors(spans, tasks, started, ended, task_cpus, notes))
         if self.odd:
-            notes.append(f"{self.odd} events are not as Spark writes them, and were left out")
+            notes.append(f"{counted(self.odd, 'event')} not as Spark writes them left out")
         if lines.bad:
-            notes.append(f"{lines.bad} lines are no events, and were left out")
+            notes.append(f"{counted(lines.bad, 'line')} without an event left out")
         user = self.start.get("User") or self.conf.get("spark.databricks.clusterUsageTags.clusterOwner", "")
         return LoggedApplication(
             log=self.log,
@@ -319,7 +320,7 @@ class _Reading:
             when.append((added, max(removed, added, last or added)))
         if other_clock:
             notes.append(
-                f"{other_clock} executors have times outside of the application's: taken from their tasks"
+                f"times of {counted(other_clock, 'executor')} outside of the application's: taken from tasks"
             )
         held = [span.cores or float(tasks.most_at_once(n)) * task_cpus for n, span in enumerate(spans)]
         used, idle = uses(tasks, when, held, task_cpus), idles(tasks, when)

@@ -13,6 +13,7 @@ from typing import Any
 
 from audit.applications import WANTED, LoggedApplication, read_application
 from audit.log_files import LogFiles, LogsError, Unread, find_logs, opened
+from conf.util.counted import counted
 from profiles.event_lines import EventLines, EventLogError
 
 #: Called with the bytes read, the bytes in all, and the name of the log.
@@ -54,14 +55,14 @@ def read_logs(
     unread = [*found.unread, *(answer for answer in answers if isinstance(answer, Unread))]
     if not read:
         raise LogsError(
-            f"{', '.join(places)}: none of {len(found.logs)} files is an event log of Spark "
+            f"{', '.join(places)}: none of {counted(len(found.logs), 'file')} is an event log of Spark "
             f"({unread[-1].name}: {unread[-1].why})"
         )
     earliest = float("-inf") if since is None else since
     kept = [each for each in read if each.ended_at >= earliest]
     unread += [Unread(each.log, "it ended before --since") for each in read if each.ended_at < earliest]
     if not kept:
-        raise LogsError(f"{', '.join(places)}: all {len(read)} applications ended before --since")
+        raise LogsError(f"{', '.join(places)}: all {counted(len(read), 'application')} ended before --since")
     return ReadLogs(
         tuple(sorted(kept, key=lambda each: (each.started_at, each.log))),
         tuple(unread),

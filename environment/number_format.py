@@ -19,11 +19,6 @@ def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)
 
 
-def counted(number: int, noun: str) -> str:
-    """1 executor, 3 executors."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def times(number: int) -> str:
     """Once, 3 times."""
     return "once" if number == 1 else f"{number} times"

@@ -18,6 +18,8 @@ BASIC = (CPUS, MEMORY)
 _BASIC = frozenset(BASIC)
 #: Users' words for resources that have another name in Mesos.
 _WORDS = {MEMORY: "MiB"}
+#: Where 1 of it is called otherwise: other names are their users' own.
+_ONE = {"cpus": "cpu", "gpus": "gpu"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ class Resources:
     def text(self, names: Iterable[str] = ()) -> str:
         """Cpus, memory and the other amounts in words; these names are listed even where the amount is 0.
 
-        1 cpus and 1024 MiB; 1 cpus, 1024 MiB and 2 gpus.
+        1 cpu and 1024 MiB; 1 cpu, 1024 MiB and 2 gpus.
         """
         parts = [told(name, self.amount(name)) for name in dict.fromkeys((*BASIC, *self, *names))]
         return f"{', '.join(parts[:-1])} and {parts[-1]}"
@@ -199,7 +201,7 @@ def word(name: str) -> str:
 
 def told(name: str, amount: float) -> str:
     """An amount of one resource in words: 1.5 cpus, 1024 MiB."""
-    return f"{amount:.10g} {word(name)}"
+    return f"{amount:.10g} {word(name) if amount != 1 else _ONE.get(name, word(name))}"
 
 
 def _nonzero(amounts: dict[str, int]) -> Resources:

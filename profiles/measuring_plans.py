@@ -10,6 +10,7 @@ import profiles.apps
 from conf.loader import ConfigError
 from conf.schema import Cluster
 from conf.schema.measuring_plan import Grid, MeasuringPlan
+from conf.util.counted import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,6 @@ def _check_room(run: PlannedRun, cluster: Cluster) -> None:
     large = sum(vm.count for vm in cluster.vms if vm.cpus >= cpus and vm.memory >= memory)
     if large < run.vms:
         raise ConfigError(
-            f"{run.name}: needs {run.vms} VMs with {cpus:g} cpus and {memory} MiB each, "
+            f"{run.name}: needs {counted(run.vms, 'VM')} with {counted(cpus, 'cpu')} and {memory} MiB each, "
             f"the cluster has {large} of that size"
         )

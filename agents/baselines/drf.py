@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
 from agents.estimates import check_limit
+from conf.util.counted import counted
 from environment.decisions.decision_round import room_for_driver
 from environment.decisions.feasibility import shortage
 from environment.decisions.starvation import PatienceLimits, StarvationGuard
@@ -110,7 +111,7 @@ def _explained(
     types = [request.job.type for request in order]
     named = [f"{kind} {shares.get(kind, 0.0):.1%}" for kind in types[:_TYPES_NAMED]]
     if len(types) > _TYPES_NAMED:
-        named.append(f"and {len(types) - _TYPES_NAMED} more types")
+        named.append(f"and {counted(len(types) - _TYPES_NAMED, 'more type')}")
     first = f"{types[rank]} is next by dominant share"
     if order[rank].again:
         first = "lost executors come first"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from conf.util.counted import counted
 from environment.decisions.feasibility import shortage
-from environment.number_format import counted
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
@@ -35,7 +35,7 @@ class Even:
         share = -(-request.count // vms)
         chosen = np.flatnonzero(view.room_for(request) >= share)[:vms]
         if len(chosen) < vms:
-            found = f"{len(chosen)} of {vms} VMs have room for {counted(share, 'executor')} each"
+            found = f"room for {counted(share, 'executor')} each is on {len(chosen)} of {counted(vms, 'VM')}"
             return Wait(f"{found}: {shortage(view, request)}")
         placement = tuple(int(chosen[executor % vms]) for executor in range(request.count))
         why = tuple(f"{view.vms[i].name} is one of {vms} that share the job evenly" for i in placement)

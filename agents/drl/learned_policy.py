@@ -12,6 +12,7 @@ from agents.drl.adviser import Adviser
 from agents.drl.model_folder import Algorithm, TrainedModelError, model_for, told_betas
 from agents.estimates import check_share
 from agents.starvation_guard import Guard
+from conf.util.counted import counted
 from environment.decisions.feasibility import check, shortage
 from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.number_format import times
@@ -112,7 +113,8 @@ class LearnedPolicy:
         if not view.vms:
             return Wait(shortage(view, oldest))
         if not self.serves(len(view.vms)):
-            return self._instead(view, queue, f"the model is for {self._spec.vms} VMs, not {len(view.vms)}")
+            trained = counted(self._spec.vms or 0, "VM")
+            return self._instead(view, queue, f"the model is for {trained}, not {len(view.vms)}")
         seen = self._seen(view, queue)
         if self._waits_for == seen:
             return Wait(self._reason)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conf.util.counted import counted
 from environment.simulation.durations.fitted_model import FittedModel
 from environment.simulation.results.results import Result
 from profiles.runs import MeasuredRun, outliers
@@ -167,7 +168,8 @@ def _lines(fidelity: Fidelity, picture: str, command: str) -> Iterator[str]:
     )
     yield f"```console\n$ {command}\n```\n"
     yield (
-        f"Machine: {machine.get('cores')} cores of {machine.get('cpu')}, {machine.get('memory_mib')} MiB, "
+        f"Machine: {counted(machine.get('cores', 0), 'core')} of {machine.get('cpu')}, "
+        f"{machine.get('memory_mib')} MiB, "
         f"kernel {machine.get('kernel')}; Spark {machine.get('spark')}, Python {machine.get('python')}. "
         f"Isolation of VMs {fidelity.about.get('isolation')}.\n"
     )
@@ -183,7 +185,7 @@ def _lines(fidelity: Fidelity, picture: str, command: str) -> Iterator[str]:
     yield (
         f"\nThe bill: ${fidelity.real_cost:.4f} really, ${fidelity.cost:.4f} simulated, "
         f"{fidelity.cost_error:.1%} apart. "
-        f"{same} of {len(fidelity.pairs)} jobs were on the same VMs in both. "
+        f"{same} of {counted(len(fidelity.pairs), 'job')} were on the same VMs in both. "
         "By the paper's rule (the best placement's duration, 1.3 times that when the placement is not good) "
         f"the durations would be {fidelity.paper_error:.1%} off. "
         "In the simulator a job is slowed down by those that are on its VMs when it is placed, not by those "
@@ -303,7 +305,9 @@ def draw_runs(runs: Sequence[MeasuredRun], path: Path) -> None:
             chosen = [run for run in of_kind if _looks(run) == alike]
             good = [run for run in chosen if run.state == "finished" and (run.name, run.copy) not in marked]
             rest = [run for run in chosen if run not in good]
-            label = f"{alike[0]:g} MiB, {alike[1]} executors{', beside others' if alike[2] else ''}"
+            label = (
+                f"{alike[0]:g} MiB, {counted(alike[1], 'executor')}{', beside others' if alike[2] else ''}"
+            )
             axes.plot([r.vms for r in good], [r.held for r in good], "o", color=f"C{number}", label=label)
             axes.plot([r.vms for r in rest], [r.held for r in rest], "x", color=f"C{number}")
         axes.set(title=kind, xlabel="VMs", ylabel="from placement to end (s)")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agents.experiments.comparison import SimulatedRun
 from agents.experiments.reports import table
+from conf.util.counted import counted
 
 _HEADING = "## Compared with other policies"
 
@@ -21,7 +22,8 @@ def write_comparison(card: Path, target: Path, runs: Sequence[SimulatedRun], clu
     parts = [
         before,
         _HEADING,
-        f"On {len(seeds)} generated workloads (seeds {seeds[0]} to {seeds[-1]}) that neither training nor "
+        f"On {counted(len(seeds), 'generated workload')} (seeds {seeds[0]} to {seeds[-1]}) "
+        f"that neither training nor "
         f"the choice of the best iteration has seen; cluster {cluster}. Mean ± standard deviation. "
         f"Decisions were timed on a machine that may have done other work.",
     ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conf.util.counted import counted
 from environment.simulation.results.results import Result
 
 #: Mean and standard deviation.
@@ -167,14 +168,17 @@ def _lines(comparison: RealComparison, picture: str, command: str) -> Iterator[s
     seeds = len(next(iter(comparison.simulated.values())))
     yield "# Policies on real Spark\n"
     yield (
-        f"The {jobs} jobs of `{comparison.workload}` on the VMs of `{comparison.cluster}`, with real Spark, "
-        f"{rounds} times under each policy; in every round all policies in turn, each time another first. "
+        f"The {counted(jobs, 'job')} of `{comparison.workload}` on the VMs of "
+        f"`{comparison.cluster}`, with real Spark, "
+        f"{counted(rounds, 'time')} under each policy; in every round all policies in turn, "
+        f"each time another first. "
         f"Beside it the simulator with durations drawn from a model that was fitted to other runs (truth "
         f"`drawn`, seeds 0 to {seeds - 1}; belief: the model's mean). Mean ± standard deviation.\n"
     )
     yield f"```console\n$ {command}\n```\n"
     yield (
-        f"Machine: {machine.get('cores')} cores of {machine.get('cpu')}, {machine.get('memory_mib')} MiB, "
+        f"Machine: {counted(machine.get('cores', 0), 'core')} of {machine.get('cpu')}, "
+        f"{machine.get('memory_mib')} MiB, "
         f"kernel {machine.get('kernel')}; Spark {machine.get('spark')}, Python {machine.get('python')}. "
         f"Isolation of VMs {about.get('isolation')}. Cost is the sum of the jobs' bills, completion is from "
         "submission to end, duration from placement to end, both on average over jobs; the longest wait is "

@@ -16,6 +16,7 @@ from agents.experiments.paired import METHOD, Statistic, difference, told
 from agents.experiments.partners import PARTNERS, cheapest
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
+from conf.util.counted import counted
 from environment.simulation.durations.beliefs import Belief
 
 #: All baselines at their defaults, and those that weigh cost against time at three weights.
@@ -69,7 +70,7 @@ def report_baselines(
     for workload in PATTERNS:
         chosen = [run for run in runs if run.workload == workload]
         plot = folder / f"baselines-{workload}.png"
-        title = f"{workload}, {len(seeds)} seeds: truth profile, belief {belief}"
+        title = f"{workload}, {counted(len(seeds), 'seed')}: truth profile, belief {belief}"
         draw(statistics_of(chosen), title, plot)
         parts += [f"## {workload.capitalize()}\n", table(chosen), f"![{workload}]({plot.name})\n"]
         parts.append(_findings(statistics_of(chosen)))
@@ -92,7 +93,9 @@ def table(runs: Sequence[SimulatedRun]) -> str:
         apart = f"{100 * beside.mean:+.1f} %" if {policy, least} <= set(same) else str(beside)
         cells[1:1] = ["" if policy == least else apart]
         rows.append(f"| `{policy}` | {knowledge(policy)} | " + " | ".join(cells) + " |\n")
-    alike = f"All {seeds} seeds are the same run with {', '.join(f'`{policy}`' for policy in same)}.\n"
+    alike = (
+        f"All {counted(seeds, 'seed')} are the same run with {', '.join(f'`{policy}`' for policy in same)}.\n"
+    )
     return head + "".join(rows) + f"\n{alike if same else ''}{durations_of(runs)}\n"
 
 

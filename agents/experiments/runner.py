@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from conf.util.counted import counted
 from conf.util.whole_file import write_whole
 
 _HERE = Path(__file__).parents[2]
@@ -92,7 +93,7 @@ class Runner:
         total = sum(call.weight for call in calls)
         done = sum(calls[number].weight for number in found)
         if found and self._progress is not None:
-            self._progress.begin(done, total, f"{len(found)} of {len(calls)} runs are stored")
+            self._progress.begin(done, total, f"{len(found)} of {counted(len(calls), 'run')} are stored")
         for number, result in self._made(calls, left):
             self._store(calls[number], result)
             found[number] = (result,)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from agents.oga.kernel import ascent
 from agents.oga.kernel.planes import Graph, IndexArray
+from conf.util.counted import counted
 from environment.types import FloatArray, IntArray
 
 #: How a port's request a_l^k is read: as a bound of each channel (Zhao 2023, eq. 5), or of the job in all, as
@@ -147,13 +148,15 @@ def build_model(
     if request not in get_args(Request):
         raise ModelError(f"request: should be per_channel or total, found {request!r}")
     if asked.shape[1] != had.shape[1]:
-        raise ModelError(f"requests are of {asked.shape[1]} resources, capacities of {had.shape[1]}")
+        raise ModelError(
+            f"requests are of {counted(asked.shape[1], 'resource')}, capacities of {had.shape[1]}"
+        )
     pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
     pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
     _check_edges(pairs, len(asked), len(had))
     owners = np.arange(len(asked)) if jobs is None else np.asarray(jobs, dtype=np.int64)
     if owners.shape != (len(asked),) or (owners.size and owners.min() < 0):
-        raise ModelError(f"jobs: one number from 0 for each of the {len(asked)} ports")
+        raise ModelError(f"jobs: one number from 0 for each of the {counted(len(asked), 'port')}")
     by_port = np.argsort(pairs[:, 0], kind="stable")
     kinds = np.array(np.broadcast_to(np.asarray(utilities, dtype=np.int64), had.shape).T, order="C")
     if kinds.size and not (kinds.min() >= 0 and kinds.max() < len(UTILITIES)):

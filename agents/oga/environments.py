@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from agents.oga.bipartite import UTILITIES, Model, ModelError, Request, build_model
 from agents.oga.port_jobs import PortJobs, jobs_of
+from conf.util.counted import counted
 from environment.types import FloatArray, IntArray
 from profiles.workloads.traces import AlibabaTask, read_alibaba_machines, read_alibaba_tasks
 
@@ -85,13 +86,17 @@ class EnvironmentOptions:
         if not self.contention > 0:
             raise ValueError(f"contention: should be positive, found {self.contention}")
         if not 0 <= self.density <= self.types:
-            raise ValueError(f"density: between 0 and the {self.types} types, found {self.density}")
+            raise ValueError(
+                f"density: between 0 and the {counted(self.types, 'type')}, found {self.density}"
+            )
         if self.utility not in ("mixed", *UTILITIES):
             raise ValueError(f"utility: mixed or one of {', '.join(UTILITIES)}, found {self.utility}")
         if not 1 <= self.jobs_per_type <= _MOST_JOBS:
             raise ValueError(f"jobs_per_type: between 1 and {_MOST_JOBS}, found {self.jobs_per_type}")
         if not 0 <= self.minimum <= self.tasks:
-            raise ValueError(f"gang: between 0 and the {self.tasks} tasks of a job, found {self.gang}")
+            raise ValueError(
+                f"gang: between 0 and the {counted(self.tasks, 'task')} of a job, found {self.gang}"
+            )
         if not 0 < self.floor <= 1:
             raise ValueError(f"floor: more than 0 and at most 1 expected, found {self.floor:g}")
 
@@ -206,7 +211,9 @@ def load_environment(path: Path) -> Environment:
         raise ModelError(f"{path}: {error}") from error
     shape = counts.shape
     if len(shape) != 2 or not shape[0] or shape[1] != jobs.types or counts.dtype != np.uint8:
-        raise ModelError(f"{path}: arrivals: slots of small numbers for {jobs.types} types expected")
+        raise ModelError(
+            f"{path}: arrivals: slots of small numbers for {counted(jobs.types, 'type')} expected"
+        )
     return Environment(name, jobs, counts)
 
 
@@ -236,9 +243,9 @@ def _environment(
         options.floor,
     )
     if several > 1:
-        name += f", up to {several} jobs of a type"
+        name += f", up to {counted(several, 'job')} of a type"
     if tasks > 1:
-        name += f", {tasks} tasks a job"
+        name += f", {counted(tasks, 'task')} a job"
     if least:
         name += f", gangs of {least}"
     return Environment(name, jobs, counts)

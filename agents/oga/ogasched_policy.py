@@ -15,6 +15,7 @@ import numpy as np
 
 from agents.estimates import check_share
 from agents.oga.cutting import Cut, cut, floor_of, uncut, whole
+from conf.util.counted import counted
 from environment.decisions.feasibility import shortage
 from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.resources import LEAST, MEMORY, Resources, total
@@ -197,12 +198,14 @@ class OgaSched:
             return shortage(view, head)
         wanted = self._slots.wanted(head.job.type)
         job, places = head.job, int((wanted["cpus"] > 0).sum())
-        has = f"{_shown({name: float(y.sum()) for name, y in wanted.items()}, job)} on {places} VMs"
+        has = (
+            f"{_shown({name: float(y.sum()) for name, y in wanted.items()}, job)} on {counted(places, 'VM')}"
+        )
         least = floor_of(head, self._options.floor)
         allocation = f"the allocation of {job.type} is {has}"
         return (
-            f"{shortage(view, head)}; {allocation}, and its free part has no room for {head.fewest} "
-            f"executors of at least {least}"
+            f"{shortage(view, head)}; {allocation}, and its free part has no room for "
+            f"{counted(head.fewest, 'executor')} of at least {least}"
         )
 
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from agents.oga.bipartite import Model, ModelError, build_model
 from agents.oga.kernel import admission, ascent
+from conf.util.counted import counted
 from environment.types import FloatArray, IntArray
 
 
@@ -54,7 +55,9 @@ class PortJobs:
             raise ModelError(f"floor: more than 0 and at most 1 expected, found {self.floor:g}")
         if wrong := np.flatnonzero((self.minimum < 0) | (self.minimum > tasks)).tolist():
             least, count = int(self.minimum[wrong[0]]), int(tasks[wrong[0]])
-            raise ModelError(f"minimum: between 0 and a job's {count} tasks expected, found {least}")
+            raise ModelError(
+                f"minimum: between 0 and a job's {counted(count, 'task')} expected, found {least}"
+            )
 
     @property
     def types(self) -> int:

@@ -10,6 +10,7 @@ from audit.prices import Prices
 from audit.savings.job_runs import JobRun
 from conf.schema.cluster import Billing, Cluster, Pool, Spot, VmGroup
 from conf.schema.prices import VmPrice
+from conf.util.counted import counted
 
 #: VMs of EC2 with Linux: a minute until Spark runs there; charged by the second, a minute at least.
 _BOOT, _BILLING = 60.0, Billing(granularity=1.0, minimum=60.0)
@@ -94,7 +95,7 @@ def scenarios(
         found.append(Scenario(f"spot VMs, {_ON_SPOT}", needs, spot, _ON_SPOT, unknown=_SPOT_UNKNOWN))
     fixed = Cluster(vms=tuple(_fixed(runs, pools)))
     count = sum(group.count for group in fixed.vms)
-    needs = f"{count} VMs that are always there, enough for the most that ran at once"
+    needs = f"{counted(count, 'VM')} always there, enough for the most that ran at once"
     return [*found, Scenario("fixed cluster", needs, fixed, policies[0])]
 
 

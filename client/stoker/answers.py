@@ -1509,8 +1509,8 @@ class Today(TypedDict):
     paid: BillLine
     """Cost of VMs from opened to closed."""
     held: float
-    """Cost of jobs that ran today by equation 4 of Islam 2022, where a VM costs while it holds an
-    executor.
+    """Cost of jobs today by equation 4 of Islam 2022, where a VM costs while it holds an executor. Of a task
+    that ran on at midnight, the cost is divided by time.
     """
     fixed: float
     """Cost of all possible VMs, open all the time, whether or not a daemon ran."""

@@ -12,6 +12,7 @@ from stoker.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
 
 from conf.schema.documented_model import DocumentedModel
 from conf.units import DEADLINE, RESOURCE_NAME, checked_resources, deadline, memory_mib, moment, seconds
+from conf.util.counted import counted
 
 #: Entries of a list or mapping at most, by what it holds; characters in all. A process takes a megabyte.
 MOST_ARGUMENTS, MOST_FILES, MOST_SETTINGS, MOST_RESOURCES = 10_000, 1000, 2000, 100
@@ -68,7 +69,9 @@ def at_most(entries: int) -> BeforeValidator:
         if not isinstance(values, list | tuple | Mapping):
             return values
         if len(values) > entries:
-            raise ValueError(f"should have at most {entries} entries, and has {len(values)}")
+            raise ValueError(
+                f"should have at most {counted(entries, 'entry', 'entries')}, and has {len(values)}"
+            )
         texts = chain(values, values.values()) if isinstance(values, Mapping) else values
         size = sum(len(text) for text in texts if isinstance(text, str))
         if size > MOST_CHARACTERS:

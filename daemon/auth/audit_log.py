@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from conf.util.counted import counted
 from conf.util.secret_masking import masked_text
 from daemon.core.logging import Throttle
 from daemon.disk.event_log import EventLog
@@ -64,7 +65,7 @@ class Audit:
         """Reason why records are missing or delayed, in words; empty when all are on disk."""
         if self._journal.trouble:
             return self._journal.trouble
-        return f"{self._dropped} records are lost: the disk did not keep up" if self._dropped else ""
+        return f"{counted(self._dropped, 'record')} lost: the disk did not keep up" if self._dropped else ""
 
     def note(self, scope: Mapping[str, Any], status: int, location: str) -> None:
         """Record a request and its answer if it belongs in the log; for the event loop only.

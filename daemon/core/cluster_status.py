@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from conf.util.counted import counted
+
 #: Of a VM that costs something.
 OpenState = Literal["opening", "booting", "up", "draining", "closing"]
 #: The same of any VM, or that it holds executors and cannot be reached.
@@ -92,6 +94,7 @@ class ClusterStatus:
         carried = "1 JVM" if self.jvms == 1 else f"{self.jvms} JVMs"
         return (
             f"Jobs wait for this machine, not for VMs: it carries {carried} (executors and drivers) at once, "
-            f"and the cluster on it has {cores:g} cores. No policy and no VM changes that: a larger machine "
+            f"and the cluster on it has {counted(cores, 'core')}. No policy and no VM "
+            f"changes that: a larger machine "
             "does, a Mesos of several machines, or mesos.jvms, if this one carries more."
         )

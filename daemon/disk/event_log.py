@@ -8,6 +8,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from conf.util.counted import counted
+
 #: Bytes that wait for room on the disk; Chosen: hours of events, and little memory.
 _PATIENCE = 16 << 20
 
@@ -61,7 +63,9 @@ class EventLog:
         else:
             self.trouble = ""
         if self._lost:
-            self.trouble = f"{self.trouble or self._path}; {self._lost} lines are lost, {self._without}"
+            self.trouble = (
+                f"{self.trouble or self._path}; {counted(self._lost, 'line')} lost, {self._without}"
+            )
 
     def begin(self, first: str) -> None:
         """Append a line from which on all can be replayed: in another file where this one has no room."""

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from conf.util.counted import counted
 from daemon.core.job_ids import job_number
 from daemon.disk.job_folders import Folders
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
@@ -64,7 +65,8 @@ def back_up(
             expected = source.execute("SELECT count(*) FROM jobs").fetchone()[0]
         copied = check(draft)
         if copied.jobs != expected:
-            raise BackupError(f"the copy has {copied.jobs} jobs, the store {expected}; the copy was removed")
+            there = counted(copied.jobs, "job")
+            raise BackupError(f"the copy has {there}, the store {expected}; the copy was removed")
         _sync(draft)
         if replace:
             draft.replace(target)

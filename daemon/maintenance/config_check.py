@@ -251,7 +251,7 @@ def _cluster(config: Config, folder: Path) -> str:
     vms, places = load_cluster(cluster_file(config.mesos.cluster, folder)), places_of(config, folder)
     pools = f", {len(places)} of them in pools" if places else ""
     left_out = "; those outside pools are left out" if not config.vms_here else ""
-    return f"{config.mesos.cluster}: {len(vms)} VMs{pools}{left_out}"
+    return f"{config.mesos.cluster}: {'1 VM' if len(vms) == 1 else f'{len(vms)} VMs'}{pools}{left_out}"
 
 
 def _budget(config: Config, folder: Path) -> str:

@@ -90,7 +90,7 @@ def add_page(
         midnight = until - until % _DAY
         day = time.strftime("%Y-%m-%d", time.gmtime(until))
         bill = bill_body(store.vms.bill(AskedBill("kind", day, day)), "kind", None)
-        held, first = store.jobs.recent.held(day, midnight)
+        held, first = store.jobs.recent.held(day, midnight, until)
         # VMs are paid for from when they are there, which may be before the first job of all.
         there = [max(each.opened_at, midnight) for each in store.vms.accounts()]
         # An account of before a restart is closed: what it was paid for counts as well.

@@ -15,6 +15,7 @@ import structlog
 
 from agents.registry import create
 from conf.schema import PolicyChoice
+from conf.util.counted import counted
 from daemon.core.status import PolicyStatus
 from daemon.policy.policy_state import Memory
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_in_turn
@@ -122,7 +123,7 @@ class PolicyRunner:
         if self.failing < _FAILS:
             return ""
         instead = "jobs wait" if self._second is None else f"{self._second.name} decides instead"
-        how = f"failed {self.failing} times and placed no job since"
+        how = f"failed {counted(self.failing, 'time')} and placed no job since"
         return f"{self.config.name} {how}, {instead}: {self.last_fault}"
 
     def decide(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
 from conf.schema import JobSpec, SpotUse, stricter
+from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from daemon.queues import tree
 from environment.queues.types import Most, Queue, Queues
@@ -129,7 +130,9 @@ class QueueAdmission:
                     continue
                 if self._waiting(queue.path, user) + self._coming[queue.path, user] + number > bound:
                     has = "as many" if number == 1 else f"no room for {number} more"
-                    detail = f"{whose} may have {bound} jobs waiting ({key}.waiting), and has {has}"
+                    detail = (
+                        f"{whose} may have {counted(bound, 'job')} waiting ({key}.waiting), and has {has}"
+                    )
                     return RejectedError(429, "The queue is full", detail, {"Retry-After": PAUSE})
         return None
 

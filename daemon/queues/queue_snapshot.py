@@ -65,8 +65,9 @@ class QueueSnapshot:
             if len(self.first) < min(self.standings.sharing.window, PLACES):
                 return ""  # it came a moment ago, or is about to go
         order = ", ".join(self.standings.sharing.order)
-        jobs = f"more than {len(self.first)} jobs are" if place is None else f"{place} jobs are"
-        before = f"{'1 job is' if place == 1 else jobs} before it (order: {order})"
+        many = len(self.first) if place is None else place
+        jobs = "1 job is" if place == 1 else f"{'more than ' if place is None else ''}{many} jobs are"
+        before = f"{jobs} before it (order: {order})"
         return "; ".join((before, *islice(self._had_more(job.queue), 1)))
 
     def _had_more(self, path: str) -> Iterator[str]:

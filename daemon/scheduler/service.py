@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from conf.util.counted import counted
 from daemon.core.cluster_status import ClusterStatus
 from daemon.core.errors import RejectedError
 from daemon.core.estimate import Coverage, Estimate
@@ -83,7 +84,9 @@ class Service:
         for job_id in reversed(others):
             self._inbox.put(ev.KillRequested(self._clock.now(), job_id))
         if not self._inbox.put_and_wait(ev.KillRequested(self._clock.now(), first), KILL_PATIENCE):
-            why = f"{len(job_ids)} jobs could not be ended within {KILL_PATIENCE:.0f} s; see /readyz"
+            why = (
+                f"{counted(len(job_ids), 'job')} could not be ended within {KILL_PATIENCE:.0f} s; see /readyz"
+            )
             raise RejectedError(503, "The scheduler is busy", why)
 
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:

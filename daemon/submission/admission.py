@@ -194,9 +194,9 @@ class Intake:
         return bisect_right([*accumulate(each.spec.count or 1 for each in submitted)], self._room())
 
     def _crowded(self) -> RejectedError:
-        detail = f"{self._most} jobs are queued already (max_queued_jobs)"
+        detail = f"as many jobs are queued as may be (max_queued_jobs: {self._most})"
         if room := self._room():
-            detail = f"there is room for {room} more jobs of {self._most} (max_queued_jobs)"
+            detail = f"there is room for {room} of these jobs (max_queued_jobs: {self._most})"
         return RejectedError(429, "The queue is full", detail, {"Retry-After": queue_admission.PAUSE})
 
     def _keep(self, submitted: Sequence[SubmittedSpec]) -> dict[SubmittedSpec, Admission]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from daemon.disk.launch_records import RecordsError
 from daemon.launch.application_records import ApplicationRecord, application_key
@@ -38,7 +39,6 @@ from daemon.submission.registration import executor_size, registered_spec
 from environment.model.jobs.scale_up import bounded
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
-from environment.number_format import counted
 from framework.spark.install.backend_jar import BackendJarError
 
 #: Seconds between two signs of life of a driver.

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from conf.loader import what_is_right
 from conf.schema import JobSpec
 from conf.units import checked_resources
+from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from daemon.schemas.applications import Registration
 from environment.resources import Resources
@@ -79,7 +80,7 @@ def executor_size(amounts: Mapping[str, int], cpus: float, heap_mib: int) -> Res
     """
     cores, heap = amounts.get("cores", executor_cores(cpus)), amounts.get("memory", heap_mib)
     if not 1 <= cores <= _MOST_CORES:
-        why = f"executors of {cores} cores: should be 1 to {_MOST_CORES}"
+        why = f"executors of {counted(cores, 'core')}: should be 1 to {_MOST_CORES:,}"
         raise RejectedError(422, "No such executors", why)
     if heap < SMALLEST_HEAP_MIB:
         why = f"executors with {heap} MiB of memory: Spark needs {SMALLEST_HEAP_MIB}"

@@ -22,6 +22,7 @@ import structlog
 
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
+from conf.util.counted import counted
 from conf.util.whole_file import write_whole
 from environment.clusters.cluster_files import vms_of
 from environment.resources import Resources
@@ -72,7 +73,9 @@ def agent_specs(cluster: Cluster) -> list[AgentSpec]:
     each = min(PORTS_PER_AGENT, (END_PORT - FIRST_PORT) // len(vms))
     if each < FEWEST_PORTS:
         most = (END_PORT - FIRST_PORT) // FEWEST_PORTS
-        raise ConfigError(f"an embedded Mesos can have {most} VMs at most, this cluster has {len(vms)}")
+        raise ConfigError(
+            f"an embedded Mesos can have {counted(most, 'VM')} at most, this cluster has {len(vms):,}"
+        )
     return [
         AgentSpec(
             name=vm.name,

@@ -13,6 +13,7 @@ import numpy as np
 from conf.loader import ConfigError
 from conf.schema import Cluster
 from conf.schema.sharing import Criterion
+from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from environment.clusters.cluster_files import vms_of
 from environment.pools import BREAK_EVEN, IdleTimeout
@@ -68,7 +69,7 @@ class Case:
 
     def _words(self) -> Iterator[str]:
         if self.cluster is not None:
-            yield f"on {_size(self.cluster)} other VMs"
+            yield f"on {counted(_size(self.cluster), 'other VM')}"
         yield from (f"+{number} {kind}" for kind, number in self.add.items())
         yield from (f"-{number} {kind}" for kind, number in self.remove.items())
         if self.order:
@@ -178,7 +179,7 @@ def _fewer(view: ClusterView, remove: Mapping[str, int]) -> ClusterView:
     there = Counter(view.vms[number].type for number in idle)
     for kind, number in remove.items():
         if number > there[kind]:
-            why = f"remove: of {kind}, {there[kind]} VMs are idle now, {number} cannot be removed"
+            why = f"remove: of {kind}, {counted(there[kind], 'VM')} idle now, {number} cannot be removed"
             raise RejectedError(422, _NOT_SO, why)
     gone = set[int]()
     for number in reversed(idle):

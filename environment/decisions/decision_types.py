@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from conf.util.counted import counted
 from environment.resources import Resources
 from environment.types import Place, Wait
 from environment.view import ClusterView
@@ -42,7 +43,7 @@ def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
         if not all(type(amount) is int for amount in size.thousandths.values()):
             return (f"a size should have whole thousandths, found {dict(size.thousandths)}",)
     if len(decision.scores) not in (0, len(view.vms)):
-        return (f"{len(decision.scores)} scores for {len(view.vms)} VMs",)
+        return (f"{len(decision.scores)} scores for {counted(len(view.vms), 'VM')}",)
     return _misshapen_details(decision.details, len(view.vms))
 
 
@@ -51,12 +52,12 @@ def _misshapen_wait(wait: Wait, vms: int) -> tuple[str, ...]:
     if not isinstance(reason, str):
         return ("the reason to wait is no text",)
     if len(reason) > _LONGEST:
-        return (f"the reason to wait has {len(reason):,} characters, more than {_LONGEST:,}",)
+        return (f"the reason to wait has {counted(len(reason), 'character')}, more than {_LONGEST:,}",)
     keeps: object = wait.keeps
     if not isinstance(keeps, tuple) or not all(_is_kept(kept, vms) for kept in keeps):
         return (
-            f"the VMs that the decision to wait keeps should be pairs of one of the {vms} VMs and a time "
-            "in seconds",
+            f"the VMs that the decision to wait keeps should be pairs of one of the "
+            f"{counted(vms, 'VM')} and a time in seconds",
         )
     return ()
 

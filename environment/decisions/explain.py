@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from conf.util.counted import counted
 from environment.decisions.decision_round import Verdict
 from environment.decisions.feasibility import closed, not_offered, shortfalls
 from environment.decisions.sizing import told
-from environment.number_format import counted
 from environment.resources import BASIC, Resources, total
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView
@@ -77,7 +77,9 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
         fewer = len(decision.placement) < request.count
         kind, reason = "place", f"started with {count}: {placed}" if fewer else f"{count} placed: {placed}"
         if request.grows:
-            reason = f"{len(decision.placement)} of {request.count} more executors placed: {placed}"
+            reason = (
+                f"{len(decision.placement)} of {counted(request.count, 'more executor')} placed: {placed}"
+            )
         if smaller := told(view, request, decision):
             reason = f"{reason}; {smaller}"
         choices = _choices(view, request, decision)

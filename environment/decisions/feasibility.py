@@ -9,8 +9,9 @@ from operator import or_
 import numpy as np
 
 from conf.schema import SpotUse
+from conf.util.counted import counted
 from environment import last_resort
-from environment.number_format import clock, counted
+from environment.number_format import clock
 from environment.offered import EXECUTOR_PORTS
 from environment.resources import BASIC, LEAST, MEMORY, STEPS, THOUSANDTHS, Resources, told, total, word
 from environment.types import Place, PlacementRequest, Vm
@@ -18,6 +19,8 @@ from environment.view import ClusterView
 
 #: Number of unavailable VMs that a reason names; the others are counted. Chosen: a few lines of text.
 _CLOSED_NAMED = 3
+#: What one VM does that several do.
+_OF_ONE = {"lack": "lacks", "have": "has", "are": "is"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Shortfall:
     free: float
 
     def __str__(self) -> str:
-        return f"{self.vm} has {self.free:.10g} {self.resource} free, {self.requested:.10g} needed"
+        return f"{self.vm} has {told(self.resource, self.free)} free, {self.requested:.10g} needed"
 
 
 def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[str, ...]:
@@ -48,12 +51,12 @@ def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[s
         )
         return (f"{counted(len(place.placement), 'executor')} placed, {needed} needed",)
     if len(place.sizes) not in (0, len(place.placement)):
-        return (f"{len(place.sizes)} sizes for {len(place.placement)} executors",)
+        return (f"{counted(len(place.sizes), 'size')} for {counted(len(place.placement), 'executor')}",)
     if wrong := tuple(_wrong_sizes(request, place)):
         return wrong
     unknown = sorted({index for index in place.placement if not 0 <= index < len(view.vms)})
     if unknown:
-        return tuple(f"VM {index} is not one of the {len(view.vms)} VMs" for index in unknown)
+        return tuple(f"VM {index} is not one of the {counted(len(view.vms), 'VM')}" for index in unknown)
     if wrong := tuple(_closed(view, request, place)):
         return wrong
     return tuple(_shortfalls(view, request, place))
@@ -143,7 +146,7 @@ def not_offered(view: ClusterView, index: int, wanted: Resources, executors: int
     if not offered.there[index]:
         return f"{vm.name} has no offer from the master yet"
     if found := shortfalls(vm, offered.resources.at(index), wanted):
-        lacks = ", ".join(f"{short.free:.10g} {short.resource}" for short in found)
+        lacks = ", ".join(told(short.resource, short.free) for short in found)
         return f"only {lacks} of the free resources of {vm.name} are offered yet"
     if offered.ports[index] < executors * EXECUTOR_PORTS:
         return str(Shortfall(vm.name, "ports", executors * EXECUTOR_PORTS, float(offered.ports[index])))
@@ -189,7 +192,11 @@ def _lack(name: str) -> str:
 
 
 def _short(asked: Resources, room: int, count: int, fewest: int, counts: Mapping[str, int], vms: int) -> str:
-    short = " and ".join(f"{number} {what}" for what, number in counts.items() if number)
+    short = " and ".join(
+        f"{number} {_OF_ONE[verb] if number == 1 else verb} {what}"
+        for (verb, _, what), number in ((each.partition(" "), number) for each, number in counts.items())
+        if number
+    )
     enough = f" ({fewest} are enough)" if fewest < count else ""
     found = f"room for {min(room, count)} of {counted(count, 'executor')} of {asked}{enough}"
     return f"{found}; of {counted(vms, 'VM')}, {short}" if short else found
@@ -224,5 +231,5 @@ def whole_cluster_shortfall(
         )
     if sum(room) < (executors if fewest is None else fewest):
         wanted = f"{executors} are asked for" if fewest is None else f"{fewest} are needed at least"
-        return f"the empty cluster has room for {sum(room)} executors of {each}, {wanted}"
+        return f"the empty cluster has room for {counted(sum(room), 'executor')} of {each}, {wanted}"
     return None

@@ -16,7 +16,7 @@ import numpy as np
 from conf.defaults import RESOURCE_WEIGHT
 from conf.schema.daemon import SizesSection
 from conf.units import SECONDS_PER_HOUR
-from environment.number_format import counted
+from conf.util.counted import counted
 from environment.policy import Sizer
 from environment.resources import CPUS, THOUSANDTHS, Resources
 from environment.types import FloatArray, Job, Place, PlacementRequest, Vm
@@ -221,7 +221,8 @@ def told(view: ClusterView, request: PlacementRequest, place: Place) -> str:
     cores, most = sum(size.cpus for size in given), job.cpus * job.executors
     each = f"{min(size.cpus for size in given):g}" if len({*given}) == 1 else "fewer"
     return (
-        f"{len(given)} of {counted(job.executors, 'executor')} with {each} of {job.cpus:g} cpus: it is "
+        f"{len(given)} of {counted(job.executors, 'executor')} with {each} of "
+        f"{counted(job.cpus, 'cpu')}: it is "
         f"expected to take {now:.0f} s instead of {asked:.0f} s, and ${now * cores * per_core:.4f} of these "
         f"VMs' cores instead of ${asked * most * per_core:.4f}"
     )

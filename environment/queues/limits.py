@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from conf.util.counted import counted
 from environment.queues.shares import Scope, Standings, Use
 from environment.queues.types import Most, Queues
 from environment.resources import BASIC, Resources, told
@@ -47,7 +48,8 @@ class Over(NamedTuple):
         name = f"queue {path}" if user is None else f"{user or 'nobody'} in queue {path}"
         most, use = self.most, self.use
         if self.what == _RUNNING:
-            return f"{name} may have {most.running} running jobs at most and has {use.running}"
+            jobs = counted(most.running or 0, "running job")
+            return f"{name} may have {jobs} at most and has {use.running}"
         if self.what == _PER_HOUR:
             return (
                 f"{name} may cost ${most.dollars_per_hour:.10g} per hour at most and costs "

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from types import MappingProxyType
 
+from conf.util.counted import counted
 from environment.number_format import clock
 from environment.queues.limits import ShareLimits
 from environment.queues.merge_cache import MergeCache
@@ -218,7 +219,7 @@ class Ordering:
         place = self.place_of(job_id, whole, now, day, most)
         if place == 0:
             return ""
-        jobs = f"more than {most} jobs" if place is None else f"{place} job{'' if place == 1 else 's'}"
+        jobs = f"more than {counted(most, 'job')}" if place is None else counted(place, "job")
         reasons = [*self._why_behind(entry.request.job, standings), *self.why_late(job_id, now)]
         return f"is behind {jobs} (order: {', '.join(self.sharing.order)})" + "".join(
             f"{': ' if number == 0 else '; '}{reason}" for number, reason in enumerate(reasons)

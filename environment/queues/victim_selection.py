@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from environment.number_format import counted
+from conf.util.counted import counted
 from environment.queues.running_usage import BoolArray, Holders
 from environment.queues.victim_cover import cover, room
 from environment.resources import Resources

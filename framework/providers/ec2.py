@@ -22,6 +22,7 @@ from stoker.characters import visible
 
 from conf.loader import ConfigError
 from conf.schema import Ec2Provider
+from conf.util.counted import counted
 from environment.types import Vm
 from framework.providers import ec2_responses as answers
 from framework.providers.agent_join import Door, joining
@@ -190,8 +191,9 @@ class Ec2:
             size = self._sizes[vm.type] = found[0]
         cpus, memory = size.v_cpu_info.default_v_cpus, size.memory_info.size_in_mi_b
         if vm.cpus > cpus or vm.memory_mib > memory:
-            asked = f"{vm.cpus:g} cpus and {vm.memory_mib} MiB"
-            why = f"an instance of {vm.type} has {cpus} cpus and {memory} MiB, but its pool says {asked}"
+            asked = f"{counted(vm.cpus, 'cpu')} and {vm.memory_mib} MiB"
+            has = f"{counted(cpus, 'cpu')} and {memory} MiB"
+            why = f"an instance of {vm.type} has {has}, but its pool says {asked}"
             raise ProviderError("invalid", why)
 
     def _instances(self, filters: Mapping[str, Sequence[str]]) -> Iterator[answers.Ec2Instance]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from conf.units import checked_resources
+from conf.util.counted import counted
 from framework.spark import property_values as values
 from framework.spark.property_values import PropertyError
 
@@ -116,11 +117,11 @@ def _mesos_gpus(executors: int, of_each: int | None, most: int | None) -> int:
     if of_each is None:
         if most and most < executors:
             raise PropertyError(
-                f"spark.mesos.gpus.max={most}: is less than one for each of {executors} executors"
+                f"spark.mesos.gpus.max={most}: is less than one for each of {counted(executors, 'executor')}"
             )
         return (most or 0) // executors
     if most is not None and of_each * executors > most:
-        have = "an executor has" if executors == 1 else f"{executors} executors have"
+        have = "an executor has" if executors == 1 else f"{counted(executors, 'executor')} have"
         raise PropertyError(
             f"spark.mesos.executor.gpus={of_each}: {have} {of_each * executors} gpus, more than "
             f"spark.mesos.gpus.max={most}"

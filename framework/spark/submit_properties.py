@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
 from conf.schema import SpotUse
+from conf.util.counted import counted
 from framework.spark import property_values as values
 from framework.spark.executor_resources import executor_resources
 from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB, executor_cores, heap_mib
@@ -181,7 +182,8 @@ def _executors(given: "_UnreadProperties") -> dict[str, Any]:
     given.taken(_DYNAMIC)  # Spark does not look at them either
     if instances is not None and within is not None and instances > within:
         raise PropertyError(
-            f"spark.executor.instances={instances} of {cores:g} cores each are {instances * cores:g} cores, "
+            f"spark.executor.instances={instances} of {counted(cores, 'core')} each are "
+            f"{counted(instances * cores, 'core')}, "
             f"more than spark.cores.max={most:g}"
         )
     return {"cpus": cores, "resources": resources, "executors": count}

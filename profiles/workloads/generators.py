@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from conf.loader import ConfigError, find, load
 from conf.schema.workload import Alibaba, Deadlines, Facebook, Mix, Poisson, RecordedArrivals, WorkloadSpec
 from conf.units import SECONDS_PER_HOUR
+from conf.util.counted import counted
 from conf.util.gc_pause import uncollected
 from profiles.job_profile import JobProfile, load_profiles
 from profiles.workloads.submitters import jobs_of_users, split
@@ -38,7 +39,7 @@ def load_workload(name: str | Path, seed: int | None = None, jobs: int | None = 
     if path.suffix.lower() in (".csv", ".parquet"):
         workload = read_workload(path)
         if jobs is not None and jobs > len(workload):
-            raise WorkloadError(f"{path}: holds {len(workload)} jobs, {jobs} are asked for")
+            raise WorkloadError(f"{path}: holds {counted(len(workload), 'job')}, {jobs} are asked for")
         return workload if jobs is None else workload.first(jobs)
     spec = load(path, WorkloadSpec)
     if jobs is not None:
@@ -74,11 +75,6 @@ def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
     if times is None:
         raise ConfigError("a workload has either arrivals (and a mix) or alibaba or recorded or users")
     return Workload(_drawn(mix, times, np.random.SeedSequence(seed)), tuple(left_out))
-
-
-def counted(count: int, what: str) -> str:
-    """A number of things in words: 1 job, 2 jobs."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _find(name: str) -> Path:
@@ -191,7 +187,7 @@ def _facebook(
     there = arrivals_in(jobs, WINDOWS[source.window])
     if len(there) < count:
         raise WorkloadError(
-            f"{path}: {len(there)} jobs arrive in its window {source.window}, {count} are asked for"
+            f"{path}: {counted(len(there), 'job')} in its window {source.window}, {count} are asked for"
         )
     drawn: NDArray[np.float64] = np.sort(random.choice(np.array(there), count, replace=False))
     return drawn
@@ -206,7 +202,9 @@ def _alibaba(source: Alibaba, count: int) -> Workload:
     chosen = ran[source.skip : source.skip + count]
     if len(chosen) < count:
         there = max(0, len(ran) - source.skip)
-        raise WorkloadError(f"{path}: {there} tasks ran after the first {source.skip}, {count} are asked for")
+        raise WorkloadError(
+            f"{path}: {counted(there, 'task')} ran after the first {source.skip}, {count} are asked for"
+        )
     made = workload_of(
         WorkloadJob(
             name=task.name,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from conf.schema.workload import Mix, User
 from conf.units import SECONDS_PER_HOUR
+from conf.util.counted import counted
 from profiles.workloads.workload import Workload, WorkloadJob
 from profiles.workloads.workload_files import WorkloadError
 
@@ -108,7 +109,7 @@ def _coming(
     )
     first = list(islice(heapq.merge(*streams), jobs))
     if len(first) < jobs:
-        raise WorkloadError(f"users: submit {len(first)} jobs, {jobs} are asked for")
+        raise WorkloadError(f"users: submit {counted(len(first), 'job')}, {jobs} are asked for")
     times, numbers = zip(*first, strict=True)
     return np.array(numbers, np.int64), np.array(times, np.float64)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from conf.util.counted import counted
 from profiles.workloads.workload_files import WorkloadError, missing, number, open_text
 
 
@@ -86,7 +87,9 @@ def read_facebook(path: Path) -> tuple[FacebookJob, ...]:
             continue
         where, cells = f"{path}:{i}", line.split("\t")
         if len(cells) < _SWIM_COLUMNS:
-            raise WorkloadError(f"{where}: {len(cells)} columns, {_SWIM_COLUMNS} expected between tabs")
+            raise WorkloadError(
+                f"{where}: {counted(len(cells), 'column')}, {_SWIM_COLUMNS} expected between tabs"
+            )
         read, shuffled, written = (
             number(where, column, cell, int)
             for column, cell in zip(("input", "shuffle", "output"), cells[3:_SWIM_COLUMNS], strict=True)
@@ -154,7 +157,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str,
         for row in reader:
             where = f"{path}:{reader.line_num}"
             if None in row or None in row.values():
-                raise WorkloadError(f"{where}: should have {len(reader.fieldnames or ())} columns")
+                raise WorkloadError(f"{where}: should have {counted(len(reader.fieldnames or ()), 'column')}")
             yield where, row
     except csv.Error as error:
         raise WorkloadError(f"{path}:{reader.line_num}: not valid CSV: {error}") from error

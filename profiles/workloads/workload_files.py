@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
 from conf.units import memory_mib, resources_of, resources_text, seconds
+from conf.util.counted import counted
 from profiles.workloads.workload import Workload, WorkloadJob, workload_of
 
 #: Type of each column by its name, and a job's default where an optional one is empty or missing.
@@ -224,7 +225,7 @@ def _read_csv(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
             elif len(row) == len(columns):
                 yield where, dict(zip(columns, row, strict=True))
             elif row:
-                raise WorkloadError(f"{where}: {len(row)} columns, {len(columns)} expected")
+                raise WorkloadError(f"{where}: {counted(len(row), 'column')}, {len(columns)} expected")
     except csv.Error as error:
         raise WorkloadError(f"{path}:{lines.line_num}: not valid CSV: {error}") from error
 

@@ -112,7 +112,7 @@ def test_what_fits_is_placed(name: str, view: ClusterView, request: PlacementReq
 def test_an_empty_cluster_waits_with_a_reason(name: str) -> None:
     """Without a VM there is a reason and no exception."""
     decision = create(name).decide(make_view([]), [make_request(2)])
-    assert decision == Wait("no VM is known now for 2 executors of 1 cpus and 1024 MiB")
+    assert decision == Wait("no VM is known now for 2 executors of 1 cpu and 1024 MiB")
 
 
 @pytest.mark.parametrize("name", ["dqn", "reinforce", "lookahead"])

@@ -104,7 +104,7 @@ def test_a_log_that_ends_early(tmp_path: Path) -> None:
     path.write_text(text[:-40].replace('{"Event":"SparkListenerExecutorRemoved"', "nonsense", 1))
     app = read(path)
     assert (app.cut_short, app.bad_lines, app.ended_at) == (True, 1, BEGAN + 30)
-    assert "1 lines are no events, and were left out" in app.notes
+    assert "1 line without an event left out" in app.notes
 
 
 def test_executors_that_no_event_tells_of(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_times_of_another_clock(tmp_path: Path) -> None:
         written(tmp_path, [app_start(), added("1", years), added("2", years), task("2", 1, 5), app_end(9)])
     )
     assert [executor.seconds for executor in app.executors] == [8, 0]
-    assert "2 executors have times outside" in app.notes[0]
+    assert "times of 2 executors outside" in app.notes[0]
 
 
 def test_ids_that_are_used_twice(tmp_path: Path) -> None:
@@ -180,5 +180,5 @@ def test_events_that_are_odd(tmp_path: Path) -> None:
     app = read(
         written(tmp_path, [app_start(), *odd, added("1", 0), task("1", 0, 5), stage(0, 0, 5), app_end(5)])
     )
-    assert app.notes == ("2 events are not as Spark writes them, and were left out",)
+    assert app.notes == ("2 events not as Spark writes them left out",)
     assert app.executors[0].use == pytest.approx(CoreUse(5, 0, 0, 5, 0, 0))

@@ -127,10 +127,10 @@ def test_what_is_no_log_is_named(tmp_path: Path) -> None:
     read = read_logs([str(tmp_path)])
     assert len(read.applications) == 2
     assert {Path(each.name).name: each.why for each in read.unread} == {
-        "notes.txt": "no application has started in it; 1 of 1 lines are no events",
+        "notes.txt": "no application has started in it; 1 line of 1 without an event",
         "empty": "empty",
         "_SUCCESS": "a file of the file system, not of Spark",
-        "random": "no application has started in it; 99 of 99 lines are no events",
+        "random": "no application has started in it; 99 lines of 99 without an event",
     }
 
 
@@ -141,7 +141,7 @@ def test_places_without_a_log(tmp_path: Path) -> None:
     with pytest.raises(LogsError, match=r"holds no event log; name the folder of spark\.eventLog\.dir"):
         read_logs([str(tmp_path)])
     (tmp_path / "notes").write_text("hello\n")
-    with pytest.raises(LogsError, match="none of 1 files is an event log of Spark"):
+    with pytest.raises(LogsError, match="none of 1 file is an event log of Spark"):
         read_logs([str(tmp_path)])
 
 

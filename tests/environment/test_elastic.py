@@ -105,7 +105,7 @@ def test_what_could_run_on_its_fewest_is_accepted() -> None:
     vms = make_vms(2, cpus=2)
     assert whole_cluster_shortfall(vms, Resources.of(1.0, 1024), 100, fewest=4) is None
     assert whole_cluster_shortfall(vms, Resources.of(1.0, 1024), 100, fewest=5) == (
-        "the empty cluster has room for 4 executors of 1 cpus and 1024 MiB, 5 are needed at least"
+        "the empty cluster has room for 4 executors of 1 cpu and 1024 MiB, 5 are needed at least"
     )
     assert refusals([elastic(100, 4).job], vms) == {}
     assert list(refusals([elastic(100, 5).job], vms)) == ["job-1"]
@@ -114,7 +114,7 @@ def test_what_could_run_on_its_fewest_is_accepted() -> None:
 def test_a_job_that_waits_says_how_many_are_enough() -> None:
     """Neither the number that fits nor that which it needs is left to be guessed."""
     view = make_view(make_vms(1, cpus=4), free_cpus=[1])
-    said = "room for 1 of 4 executors of 1 cpus and 1024 MiB (2 are enough)"
+    said = "room for 1 of 4 executors of 1 cpu and 1024 MiB (2 are enough)"
     assert shortage(view, elastic()) == said
 
 

@@ -57,7 +57,7 @@ def test_as_many_fit_as_can_be_taken(whole: Resources, each: Resources) -> None:
 @pytest.mark.parametrize(
     ("amounts", "shown"),
     [
-        (Resources.of(1, 1024), "1 cpus and 1024 MiB"),
+        (Resources.of(1, 1024), "1 cpu and 1024 MiB"),
         (Resources.of(0.5, 100, {"gpus": 2}), "0.5 cpus, 100 MiB and 2 gpus"),
         (Resources.named({"gpus": 1.25, "mem": 1, "disk": 3}), "0 cpus, 1 MiB, 3 disk and 1.25 gpus"),
     ],

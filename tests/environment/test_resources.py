@@ -52,9 +52,9 @@ def test_faults_and_shortages_name_it() -> None:
     """With the VM, the resource and both numbers."""
     view, request = make_view(VMS), make_request(2, gpus=1)
     assert check(view, request, Place("job-1", (1, 2))) == ()
-    assert check(view, request, Place("job-1", (1, 1))) == ("vm-2 has 1 gpus free, 2 needed",)
+    assert check(view, request, Place("job-1", (1, 1))) == ("vm-2 has 1 gpu free, 2 needed",)
     assert check(view, request, Place("job-1", (0, 2))) == ("vm-1 has 0 gpus free, 1 needed",)
-    expected = "room for 1 of 2 executors of 1 cpus, 1024 MiB and 3 gpus; of 3 VMs, 2 lack gpus"
+    expected = "room for 1 of 2 executors of 1 cpu, 1024 MiB and 3 gpus; of 3 VMs, 2 lack gpus"
     assert shortage(view, make_request(2, gpus=3)) == expected
 
 
@@ -65,18 +65,18 @@ def test_faults_and_shortages_name_it() -> None:
         (
             6,
             {"gpus": 1},
-            "the empty cluster has room for 5 executors of 1 cpus, 1024 MiB and 1 gpus, 6 are asked for",
+            "the empty cluster has room for 5 executors of 1 cpu, 1024 MiB and 1 gpu, 6 are asked for",
         ),
         (
             1,
             {"gpus": 8},
-            "an executor of 1 cpus, 1024 MiB and 8 gpus fits no VM of the cluster; "
+            "an executor of 1 cpu, 1024 MiB and 8 gpus fits no VM of the cluster; "
             "the largest is vm-3 (m1.large) with 4 cpus, 16384 MiB and 4 gpus",
         ),
         (
             1,
             {"fpgas": 1},
-            "an executor of 1 cpus, 1024 MiB and 1 fpgas fits no VM of the cluster: none has fpgas",
+            "an executor of 1 cpu, 1024 MiB and 1 fpgas fits no VM of the cluster: none has fpgas",
         ),
     ],
 )
@@ -94,7 +94,7 @@ def test_an_explanation_shows_it() -> None:
     assert [choice.size and choice.size.others for choice in (first, second)] == [{"gpus": 2}] * 2
     assert [c.free["gpus"] for c in first.candidates] == [0, 1, 4]
     assert [c.free["gpus"] for c in second.candidates] == [0, 1, 2]
-    assert second.candidates[1].lacks == ("vm-2 has 1 gpus free, 2 needed",)
+    assert second.candidates[1].lacks == ("vm-2 has 1 gpu free, 2 needed",)
     waits = decide_once(lambda *_: Wait("why not"), make_view(VMS), [make_request(2, gpus=2)])
     assert explain(waits, "test").choices[0].candidates[0].lacks == ("vm-1 has 0 gpus free, 2 needed",)
 

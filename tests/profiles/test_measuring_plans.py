@@ -45,7 +45,7 @@ def test_the_order_is_the_seeds() -> None:
     [
         (
             {"apps": {"sort": [8.0]}, "executors": [5]},
-            "needs 5 VMs with 1 cpus and 1024 MiB each, the cluster has 4",
+            "needs 5 VMs with 1 cpu and 1024 MiB each, the cluster has 4",
         ),
         ({"apps": {"sort": [8.0]}, "executors": [4], "beside": [1], "placement": ["consolidated"]}, "8 cpus"),
         ({"apps": {"sort": [8.0]}, "memory": [5000], "placement": ["consolidated"]}, "10000 MiB"),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conf.schema.training import DrawnSpec, ObjectiveSpec, TrainingSpec
+from conf.util.counted import counted
 
 _TITLES = {"cost": "cost ($)", "duration": "duration (s)", "completion": "completion (s)", "waits": "waits"}
 _DIGITS = {"cost": 3, "duration": 0, "completion": 0, "waits": 1}
@@ -25,7 +26,8 @@ def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any]
     lines = [
         f"# A policy learned by {spec.algorithm.upper()}",
         "",
-        f"- Learned {learned}from {last['steps']:,} steps in {last['iteration']:,} iterations, "
+        f"- Learned {learned}from {counted(last['steps'], 'step')} in "
+        f"{counted(last['iteration'], 'iteration')}, "
         f"{seconds / 60:.1f} minutes; this is what it was at iteration {best['iteration']:,}{averaged}.",
         _worlds(spec),
         f"- Objective: {told}. Rewards: {spec.rewards}; discount {spec.discount:g}.",
@@ -60,8 +62,9 @@ def _worlds(spec: TrainingSpec) -> str:
             f"Cluster: {spec.cluster}. Belief of durations: {spec.belief}."
         )
     return (
-        f"- Worlds, drawn anew: clusters of {min(drawn.vms)} to {max(drawn.vms)} VMs of 1 to 5 types, "
-        f"{drawn.pools:.0%} pools; {drawn.jobs[0]} to {drawn.jobs[1]} jobs of 1 to 16 "
+        f"- Worlds, drawn anew: clusters of {min(drawn.vms)} to "
+        f"{counted(max(drawn.vms), 'VM')} of 1 to 5 types, "
+        f"{drawn.pools:.0%} pools; {drawn.jobs[0]} to {counted(drawn.jobs[1], 'job')} of 1 to 16 "
         "executors, from light load to overload, in even, bursty and wavy arrivals; beliefs exact, "
         "as far off as was measured, or 5 to 50 % off."
     )

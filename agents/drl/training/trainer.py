@@ -30,6 +30,7 @@ from agents.drl.training.reinforce import ReinforceLearner
 from agents.drl.training.worlds import Worlds, worlds_of
 from conf.loader import ConfigError
 from conf.schema.training import TrainingSpec
+from conf.util.counted import counted
 
 #: The score of waiting at first, where worlds are drawn: to place is the rule, and when to wait is learned.
 _FIRST_WAIT = -2.0
@@ -185,7 +186,9 @@ def _weights_of(worlds: Worlds, start: str) -> SharedWeights | Flat:
         if getattr(model.spec, name) != getattr(worlds.spec, name):
             raise ConfigError(f"start: {start}: its {name} is another one than this file's")
     if model.spec.vms not in (None, worlds.vms):
-        raise ConfigError(f"start: {start}: is for {model.spec.vms} VMs, this cluster has {worlds.vms}")
+        raise ConfigError(
+            f"start: {start}: is for {counted(model.spec.vms, 'VM')}, this cluster has {worlds.vms}"
+        )
     return model.weights
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from agents.drl.training.drawn import DrawnWorld, draw_world, episode_of_world
 from conf.schema.training import DrawnSpec, TrainingSpec
+from conf.util.counted import counted
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.observation import features_of, observation_length
 from environment.kernel.rule_options import ObservationOptions
@@ -124,7 +125,7 @@ class Worlds:
         low, high = drawn.betas
         sizes, betas = sorted(drawn.vms), (0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high)
         return {
-            f"{vms} VMs, beta {beta:g}": EpisodeBatch(
+            f"{counted(vms, 'VM')}, beta {beta:g}": EpisodeBatch(
                 [self._drawn_episode(drawn, vms, seed) for seed in seeds], beta
             )
             for vms in (sizes[len(sizes) // 4], sizes[len(sizes) // 2], sizes[-1])

@@ -16,6 +16,7 @@ from agents.experiments.paired import (
 )
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
+from conf.util.counted import counted
 
 #: By number of a run the title and the digits.
 _TITLES = {
@@ -178,13 +179,15 @@ def about(runs: Sequence[ElasticRun]) -> str:
     if fixed:
         said += (
             " Fixed clusters have "
-            + " and ".join(f"{count} VMs ({name.removeprefix('fixed, ')})" for name, count in fixed.items())
+            + " and ".join(
+                f"{counted(count, 'VM')} ({name.removeprefix('fixed, ')})" for name, count in fixed.items()
+            )
             + "."
         )
     if len(seeds := {run.seed for run in runs}) == 1:
         said += f" All of this is of the seed {min(seeds)} alone, so that nothing is known of the spread."
     refused = max(run.refused for run in runs)
-    return said + (f" {refused} tasks are larger than any VM and left out." if refused else "") + "\n"
+    return said + (f" {counted(refused, 'task')} larger than any VM left out." if refused else "") + "\n"
 
 
 def draw(runs: Sequence[ElasticRun], path: Path) -> None:

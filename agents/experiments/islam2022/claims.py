@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agents.experiments.islam2022.runs import LearningCurve
 from agents.experiments.paired import PairedDifference, Statistic, difference, every
+from conf.util.counted import counted
 
 #: policy -> metric -> statistic.
 Policies = Mapping[str, Mapping[str, Statistic]]
@@ -207,7 +208,7 @@ def _turned(curve: LearningCurve) -> JudgedClaim:
     return JudgedClaim(
         f"{curve.algorithm.upper()} learns the rules: hugely negative returns turn positive (Fig. {figure})",
         f"{curve.pattern}, {curve.setup}: from {curve.returns[0]:,.0f} to at best {max(curve.returns):,.0f} "
-        f"in {curve.iterations[-1]:,} iterations",
+        f"in {counted(curve.iterations[-1], 'iteration')}",
         curve.returns[0] < 0 and curve.turned is not None,
     )
 

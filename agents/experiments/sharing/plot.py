@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from conf.util.counted import counted
 from environment.simulation.results.fairness import SharesOverTime
 
 #: Number of users with a line of their own; of more, those that held most, and the others together.
@@ -47,4 +48,4 @@ def _few(
     held, fair = (
         np.column_stack((of[:, first], of[:, rest].sum(axis=1))) for of in (shares.held, shares.fair)
     )
-    return [*(shares.names[number] for number in first), f"{len(rest)} others"], held, fair
+    return [*(shares.names[number] for number in first), f"{counted(len(rest), 'other')}"], held, fair

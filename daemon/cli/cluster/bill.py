@@ -29,11 +29,13 @@ KINDS = ("used", "idle", "booting", "draining", "rounding")
 #: Meaning of an empty key.
 _NOBODY = {
     "job": "(no job)",
+    "group": "(no group)",
     "owner": "(nobody)",
     "queue": "(no queue)",
     "pool": "(fixed VMs)",
     "vm": "(VMs of earlier days)",
     "policy": "(no policy)",
+    "type": "(no type)",
 }
 
 

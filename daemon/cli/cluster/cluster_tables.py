@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from conf.util.counted import counted
 from daemon.cli.shared import render
 
 Json = dict[str, Any]
@@ -85,7 +86,7 @@ def _amounts(resources: Json) -> str:
 
 def _sums(vms: Sequence[Json]) -> str:
     used = sum(1 for vm in vms if vm["used_cpus"] or vm["executors"])
-    cores = f"{sum(vm['used_cpus'] for vm in vms):g} of {sum(vm['cpus'] for vm in vms):g} cpus used"
+    cores = f"{sum(vm['used_cpus'] for vm in vms):g} of {counted(sum(vm['cpus'] for vm in vms), 'cpu')} used"
     held = render.money(sum(vm["price_per_hour"] for vm in vms if vm["used_cpus"] or vm["executors"]))
     up = render.money(sum(vm["price_per_hour"] for vm in vms))
     return f"{render.count(len(vms), 'VM')} up, {up}/h if all are used; {used} in use at {held}/h; {cores}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from conf.util.counted import counted
 from daemon.cli.shared.fetching import Fetched, fetches
 from daemon.cli.shared.options import Output
 
@@ -102,7 +103,7 @@ def picture(found: Json) -> "Iterator[str | RenderableType]":
     from daemon.cli.shared import render
 
     price, used = found["price_per_hour"], found["price_per_hour_in_use"]
-    cores = f"{found['used_cpus']:g} of {found['cpus']:g} cpus"
+    cores = f"{found['used_cpus']:g} of {counted(found['cpus'], 'cpu')}"
     yield (
         f"{found['vms_in_use']} of {render.count(found['vms'], 'VM')} in use, {cores}; "
         f"{render.money(price)}/h now, of which {render.money(used)}/h for VMs in use; "
@@ -153,7 +154,7 @@ def _waiting(jobs: Sequence[Json]) -> "RenderableType":
             last = max((each["high"] for each in told), default=None)
             rows.append(
                 (
-                    f"{len(alike)} jobs",
+                    f"{counted(len(alike), 'job')}",
                     f"{alike[0]['id']} .. {alike[-1]['id']}",
                     "",
                     f"{render.clock(first)} to {render.clock(last)}" if told else render.NONE,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from conf.util.counted import counted
 from daemon.cli.cluster.what_if import patience
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched
@@ -40,7 +41,9 @@ def _shown(found: Json, files: int) -> "Iterator[RenderableType]":
     from daemon.cli.shared import job_tables, render
 
     job, estimate = found["job"], found["job"]["estimate"]
-    taken = f"{job['count']} jobs ({job['name']}), each" if job["count"] else f"A job ({job['name']})"
+    taken = (
+        f"{counted(job['count'], 'job')} ({job['name']}), each" if job["count"] else f"A job ({job['name']})"
+    )
     yield f"{taken} of {job_tables.job_line(job)}, would be taken. Nothing was submitted."
     rows: list[tuple[str, Any]] = []
     if found["placement"]:

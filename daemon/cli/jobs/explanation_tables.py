@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from conf.defaults import DEFAULT_QUEUE
+from conf.util.counted import counted
 from daemon.cli.shared import job_tables, render
 from daemon.schemas.next_steps import next_step
 
@@ -106,7 +107,7 @@ def _choice(alike: Sequence[Json]) -> Iterator[RenderableType]:
     yield render.table(["", "VM", "type", *numbers, "lacks"], rows, right=numbers)
     left_out += choice["candidates_left_out"]
     if left_out:
-        yield f"... and {left_out} more VMs"
+        yield f"... and {counted(left_out, 'more VM')}"
 
 
 def _candidate_rows(

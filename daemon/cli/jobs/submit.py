@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from stoker.characters import visible
 
+from conf.util.counted import counted
 from daemon.cli.jobs.groups import ending, wait_for
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches, show
@@ -270,7 +271,7 @@ def _submitted(job: Any) -> Fetched:
             yield f"Job {job['id']} ({job['name']}) submitted: {about}."
             return
         last = f"job-{int(job['id'].removeprefix('job-')) + job['count'] - 1}"
-        jobs = f"{job['count']} jobs, {job['id']} to {last}"
+        jobs = f"{counted(job['count'], 'job')}, {job['id']} to {last}"
         yield f"Array {job['array']} ({job['name']}) of {jobs}, submitted; each: {about}."
 
     return Fetched(job, line)

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from conf.units import SECONDS_PER_HOUR
+from conf.util.counted import counted
 from daemon.cli.cluster.bill import KINDS
 from daemon.cli.shared import job_tables, render
 
@@ -203,7 +204,7 @@ def _sums(jobs: Sequence[Json]) -> Text:
     vms = {executor["vm"] for job in jobs for executor in job["tasks"]}
     executors = sum(len(job["tasks"]) for job in jobs)
     return Text(
-        f"{finished} of {len(jobs)} jobs finished: {render.count(executors, 'executor')} "
+        f"{finished} of {counted(len(jobs), 'job')} finished: {render.count(executors, 'executor')} "
         f"on {render.count(len(vms), 'VM')}, {render.money(_cost(jobs))} in total.",
         style="bold green" if finished == len(jobs) else "bold red",
     )

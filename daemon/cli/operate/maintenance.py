@@ -160,7 +160,7 @@ def _told(report: "DoctorReport", output: str) -> int:
     for finding in report.findings:
         print(visible(f"{finding.check}: {finding.what}"))
         print(f"  {'mended' if finding.mended else finding.advice}")
-    looked_at = ", ".join(f"{number} {check}" for check, number in report.looked_at.items())
+    looked_at = ", ".join(f"{check.replace('_', ' ')} {number}" for check, number in report.looked_at.items())
     left = sum(not finding.mended for finding in report.findings)
     print(f"Looked at: {looked_at}.")
     print("All is well." if report.well else f"{left} left to be mended.")
@@ -214,7 +214,7 @@ def prune(
                 found = [job for part in pruner.due(time.time(), 1000) for job in part]
                 pruned = PruningResult(len(found), sum(job.size or 0 for job in found))
             else:
-                pruned = prune_all(pruner, time.time(), lambda so_far: tell(f"{so_far.jobs} jobs"))
+                pruned = prune_all(pruner, time.time(), lambda so_far: tell(_jobs(so_far.jobs)))
             files, size_of_files = uploads.sweep(
                 store.jobs.open.uploads_needed, _days(older_than), dry_run=dry_run
             )
@@ -228,11 +228,15 @@ def prune(
         answer |= {"files": files, "file_bytes": size_of_files}
         print_json({**answer, "troubles": list(pruned.troubles)})
         return
-    are_gone = "is gone" if pruned.jobs == 1 else "are gone"
-    gone, stay = ("would go", "would be kept") if dry_run else (are_gone, "are kept")
-    print(f"{_jobs(pruned.jobs)} {gone}; {kept} that are over {stay}.")
+
+    def gone(number: int) -> str:
+        return "would go" if dry_run else "is gone" if number == 1 else "are gone"
+
+    stay = "would be kept" if dry_run else "are kept"
+    print(f"{_jobs(pruned.jobs)} {gone(pruned.jobs)}; {kept} that are over {stay}.")
     if files:
-        print(f"{files} uploaded files ({size_of_files >> 20} MiB) that no job needs {gone}.")
+        called = "1 uploaded file" if files == 1 else f"{files} uploaded files"
+        print(f"{called} ({size_of_files >> 20} MiB) that no job needs {gone(files)}.")
 
 
 def _days(text: str | None) -> float | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from conf.util.counted import counted
 from daemon.cli.shared.errors import CommandError
 
 if TYPE_CHECKING:
@@ -145,8 +146,8 @@ def _serve(
 
         def ready(address: str) -> None:
             always = sum(not agent.pool for agent in agents)
-            pools = f" and {len(agents) - always} VMs in pools" if always < len(agents) else ""
-            print(f"Mesos master on {address} with {always} agents{pools}; Ctrl-C ends it")
+            pools = f" and {counted(len(agents) - always, 'VM')} in pools" if always < len(agents) else ""
+            print(f"Mesos master on {address} with {counted(always, 'agent')}{pools}; Ctrl-C ends it")
             print(how_to_ask.replace("ADDRESS", address), flush=True)
             if ready_file is not None:
                 write_whole(ready_file, ready_text(address, tasks_see, told), 0o644)

@@ -75,9 +75,9 @@ def run(
                 client = None if url is None else connect(url, token_file, ca)
                 progress = stack.enter_context(progress_bar())  # which lasts as long as the bench
                 bench = stack.enter_context(_bench(folder, str(cluster), read, client, data_dir))
-                print(f"{len(todo)} of {len(runs)} runs to do, isolation of VMs: {bench.isolation}")
+                print(f"To do: {len(todo)} of {len(runs)}, isolation of VMs: {bench.isolation}")
                 measure.measure(bench, read, todo, folder, progress)
-    print(f"{len(runs)} runs are in {folder}; see `stoker profile show {folder}`")
+    print(f"Runs: {len(runs)}, in {folder}; see `stoker profile show {folder}`")
     return 0
 
 
@@ -203,7 +203,7 @@ def export(
 
         found = profiles_of(read_runs(folder))
         machine = read_about(folder).get("machine", {})
-        source = f"{folder.resolve().name}, on {machine.get('cores')} cores of {machine.get('cpu')}"
+        source = f"{folder.resolve().name}, on {machine.get('cores')} x {machine.get('cpu')}"
     if output == "json":
         print_json({name: made.model_dump() for name, made in found.items()})
         return
@@ -331,11 +331,11 @@ def ingest(
 
         found = ingested(data_dir, out, cluster, database)
     runs, jobs = len(found.runs), len(found.workload)
-    print(f"{runs} runs, {jobs} jobs and {found.decisions} decisions are in {out}")
+    print(f"Runs: {runs}, jobs: {jobs}, decisions: {found.decisions}, in {out}")
     if found.unread:
         named = "; ".join(f"{job}: {visible(why)}" for job, why in list(found.unread.items())[:_NAMED])
         more = f"; and {len(found.unread) - _NAMED} more" if len(found.unread) > _NAMED else ""
-        without = f"{len(found.unread)} of {runs} runs are without stages, as no event log was read"
+        without = f"{len(found.unread)} of {runs}: without stages, as no event log was read"
         print(f"{without}: {named}{more}")
 
 

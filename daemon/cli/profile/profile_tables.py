@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conf.util.counted import counted
 from daemon.cli.research.simulation_tables import MOST_FAILED
 from daemon.cli.shared import render
 
@@ -50,7 +51,8 @@ def show_runs(
     render.show(render.table(_RUNS, rows, right=_RUNS[3:-1]))
     machine = about.get("machine", {})
     render.show(
-        f"{render.count(len(runs), 'run')} on {machine.get('cores')} cores of {machine.get('cpu')}, "
+        f"{render.count(len(runs), 'run')} on {counted(machine.get('cores', 0), 'core')} of "
+        f"{machine.get('cpu')}, "
         f"isolation of VMs: {about.get('isolation')}"
     )
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from audit.executor_use import CAUSES
 from audit.write import AuditResult
+from conf.util.counted import counted
 from conf.util.dollars import money, percent
 from daemon.cli.shared import render
 
@@ -27,7 +28,7 @@ def show(audit: AuditResult, by: str) -> None:
 def _tables(audit: AuditResult, by: str) -> Iterator[Any]:
     costs, read = audit.costs, audit.read
     total = costs.total
-    attempts = f" in {total.count} attempts" if total.count != total.applications else ""
+    attempts = f" in {counted(total.count, 'attempt')}" if total.count != total.applications else ""
     yield (
         f"{money(total.total)} for {render.count(total.applications, 'application')}{attempts}, "
         f"{total.core_seconds.total / 3600:,.1f} core-hours; prices: "
@@ -86,7 +87,7 @@ def _savings(savings: "Savings") -> Iterator[Any]:
     error = "no duration could be checked: every application ran once"
     if savings.error is not None:
         error = (
-            f"durations of {savings.checked} runs, predicted by the other half of the runs: off by "
+            f"durations of {counted(savings.checked, 'run')}, predicted by the other half of the runs: off by "
             f"{percent(savings.error)} (median of types)"
         )
     yield f"{error}; replayed as they ran: {money(savings.replayed)} of {money(savings.logged)}"

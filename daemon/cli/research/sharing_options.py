@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from conf.util.counted import counted
 from daemon.cli.shared.errors import CommandError
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def show(runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing
         cells = [_row(party) for party in parties[:_SHOWN]]
         render.show(render.table(_COLUMNS, cells, right=_COLUMNS[1:]))
         if len(parties) > _SHOWN:
-            render.show(f"... and {len(parties) - _SHOWN} others, nearer to their fair parts")
+            render.show(f"... and {counted(len(parties) - _SHOWN, 'other')}, nearer to their fair parts")
     render.show(_EXPLAINED)
 
 

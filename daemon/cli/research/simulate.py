@@ -341,11 +341,12 @@ def compare_policies(
             }
     of_workload = {name: [run for run in runs if run.workload == name] for name in workloads}
     if plot is not None:
+        drawn = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
         for name, found in of_workload.items():
             # Several workloads are drawn into as many files: cost-normal.png, cost-burst.png.
             suffix = "" if len(workloads) == 1 else f"-{Path(name).stem}"
             path = plot.with_name(f"{plot.stem}{suffix}{plot.suffix}")
-            draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
+            draw(found, f"{name} on {cluster}, {drawn}", path)
     if plot_timeline is not None:
         timeline(runs, plot_timeline)
     by = shared.shown_by(runs)
@@ -416,7 +417,7 @@ def workload(
         if out is not None:
             with writing(out):
                 write_workload(found, out)
-            print(f"{len(found)} jobs written to {out}")
+            print(f"{'1 job' if len(found) == 1 else f'{len(found)} jobs'} written to {out}")
             return
     if output == "json":
         print_json([asdict(job) for job in found.jobs])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stoker.characters import visible
 
+from conf.util.counted import counted
 from daemon.cli.shared.errors import CommandError
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[
     seeds = len({run.seed for run in runs})
     if same := undrawn(runs):
         yield (
-            f"All {seeds} seeds are the same run with {', '.join(same)}: nothing of the workload is drawn, "
+            f"All {counted(seeds, 'seed')} are the same run with {', '.join(same)}: nothing "
+            f"of the workload is drawn, "
             "so there is no spread (`stoker simulate --vary durations,arrivals` draws)."
         )
     jobs = max((run.result.jobs for run in runs), key=len)
@@ -140,7 +142,8 @@ def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[
             f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
         )
         yield (
-            f"No profile of type {names} ({sum(unknown.values())} of {len(jobs)} jobs): they take the same "
+            f"No profile of type {names} ({sum(unknown.values())} of "
+            f"{counted(len(jobs), 'job')}): they take the same "
             "time wherever a policy places them, and count as good."
         )
 
@@ -162,15 +165,16 @@ def _remarks(runs: "list[SimulatedRun]", fallback: str) -> Iterator[str]:
     refused = {name: why for run in runs for name, why in run.result.refused.items()}
     if refused:
         name, why = next(iter(refused.items()))
-        yield f"Refused, as they fit no VM or cluster: {len(refused)} jobs, such as {name}: {why}"
+        yield f"Refused, as they fit no VM or cluster: {counted(len(refused), 'job')}, such as {name}: {why}"
     for run in runs:
         for name, why in list(run.result.aside.items())[:1]:
-            yield f"{run.policy} left {len(run.result.aside)} jobs aside, such as {name}: {why}"
+            yield f"{run.policy} left {counted(len(run.result.aside), 'job')} aside, such as {name}: {why}"
         for name, why in list(run.result.given_up.items())[:1]:
-            yield f"{run.policy}: {_jobs(len(run.result.given_up))} given up, such as {name}: it {why}"
+            jobs = counted(len(run.result.given_up), "job")
+            yield f"{run.policy}: {jobs} given up, such as {name}: it {why}"
     if kept_off := {name: None for run in runs for name in run.result.kept_off_spot}:
         yield (
-            f"Kept off spot VMs: {_jobs(len(kept_off))}, such as {next(iter(kept_off))}, "
+            f"Kept off spot VMs: {counted(len(kept_off), 'job')}, such as {next(iter(kept_off))}, "
             "which never ends on spot at this rate."
         )
     faults: dict[str, list[str]] = {}
@@ -180,20 +184,25 @@ def _remarks(runs: "list[SimulatedRun]", fallback: str) -> Iterator[str]:
     for policy, found in faults.items():
         if found:
             who = "they counted as waiting" if fallback == "none" else f"{fallback} decided instead"
-            yield f"{policy} failed in {len(found)} decisions, and {who}; the first time: {visible(found[0])}"
+            yield (
+                f"{policy} failed in {counted(len(found), 'decision')}, and {who}; the first "
+                f"time: {visible(found[0])}"
+            )
     guarded: dict[str, int] = {}
     for run in runs:
         guarded[run.policy] = guarded.get(run.policy, 0) + run.result.guarded
     for policy, count in guarded.items():
         if count:
-            yield f"The guard took {count} decisions of {policy}, as jobs that fitted waited too long."
+            yield (
+                f"The guard took {counted(count, 'decision')} of {policy}, as jobs that fitted "
+                f"waited too long."
+            )
     hurried = {run.policy: run.result.cut_short for run in runs if run.result.cut_short}
     for policy, count in hurried.items():
-        yield f"The time limit cut {count} decisions of {policy} short: the numbers depend on this machine."
-
-
-def _jobs(count: int) -> str:
-    return f"{count} job" if count == 1 else f"{count} jobs"
+        yield (
+            f"The time limit cut {counted(count, 'decision')} of {policy} short: the numbers "
+            f"depend on this machine."
+        )
 
 
 def mostly_failed(runs: "list[SimulatedRun]", fallback: str) -> list[str]:
@@ -209,9 +218,9 @@ def mostly_failed(runs: "list[SimulatedRun]", fallback: str) -> list[str]:
         placed = decisions - sum(run.result.waits for run in of)
         how = ""
         if failed > MOST_FAILED * decisions:
-            how = f"{failed} of {decisions} decisions"
+            how = f"{failed} of {counted(decisions, 'decision')}"
         elif replaced > MOST_FAILED * placed:
-            how = f"{replaced} of {placed} placements"
+            how = f"{replaced} of {counted(placed, 'placement')}"
         if how:
             first = next(traced.faults[0] for run in of for traced in run.result.decisions.faulty)
             whose = "no policy's" if fallback == "none" else f"those of {fallback}"
@@ -241,8 +250,8 @@ def timeline(runs: "list[SimulatedRun]", path: Path) -> None:
     except (OSError, ValueError) as error:
         raise CommandError(f"--plot-timeline {path}: {error}") from None
     if left_out:
-        print(f"stoker: {path}: the {left_out} VMs that held executors for the shortest time are left out",
-              file=sys.stderr)  # fmt: skip
+        left = f"{counted(left_out, 'VM')} left out, which held executors for the shortest time"
+        print(f"stoker: {path}: {left}", file=sys.stderr)
 
 
 def print_rows(runs: "list[SimulatedRun]", by: str) -> None:

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 from stoker.characters import visible
 
+from conf.util.counted import counted
 from conf.util.dollars import money as dollars_as_text
 
 NONE = "-"
@@ -94,12 +95,12 @@ def memory(mib: float | None) -> str:
 
 def cpus(amount: float | None) -> str:
     """1 cpu, 0.5 cpus."""
-    return NONE if amount is None else f"{amount:g} cpu{'' if amount == 1 else 's'}"
+    return NONE if amount is None else counted(amount, "cpu")
 
 
 def count(number: int, noun: str) -> str:
     """1 executor, 3 executors."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return counted(number, noun)
 
 
 def clock(at: float | None) -> str:

@@ -3,12 +3,12 @@
 
 import { get, may } from "./api.js";
 import { fill, h } from "./dom.js";
-import { COST, count, duration, money, percent, utc } from "./format.js";
+import { COST, count, counted, duration, money, percent, rate, utc } from "./format.js";
 import { state } from "./state.js";
 
 const KINDS = { used: "used by jobs", idle: "idle", booting: "booting", draining: "draining", rounding: "whole units" };
 const POLL = 15_000;
-const BY = { job: "job", owner: "owner", queue: "queue", type: "VM type", vm: "VM", pool: "pool", policy: "policy", day: "day" };
+const BY = { job: "job", group: "group", owner: "owner", queue: "queue", type: "VM type", vm: "VM", pool: "pool", policy: "policy", day: "day" };
 
 export function show(main) {
   const today = h("section.panel");
@@ -57,15 +57,15 @@ function ofToday(day, budget) {
       h("p.reason", null, h("span.big", null, money(day.paid.total)), " billed",
         saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs on since ${since}, whether or not the daemon ran`) : null,
         budget ? h("span.soft", null, `  ${percent(budget.spent, budget.per_day)} of the budget of ${money(budget.per_day)}`, budget.spent > budget.per_day && budget.hold ? h("b.bad", null, ": no VM is opened until tomorrow") : null) : null),
-      h("p", null, whatFor(day.paid), day.elastic ? "" : ` No VM comes or goes here, so no policy changes this bill: ${money(day.fixed_per_hour)}/h.`),
+      h("p", null, whatFor(day.paid), day.elastic ? "" : ` No VM comes or goes here, so no policy changes this bill: ${rate(day.fixed_per_hour)}/h.`),
       bar("Billed", "VMs from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "Price of each VM, from its opening to its closing"),
       bar("Cost of jobs", "VMs only while jobs hold them", [["held", day.held]], day.held, `The sum of the jobs' costs. ${COST}`),
-      day.elastic ? bar("Fixed cluster", `all VMs, ${money(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "Price of all VMs that the pools allow, had they been on all that time, even while no daemon ran") : null,
+      day.elastic ? bar("Fixed cluster", `all VMs, ${rate(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "Price of all VMs that the pools allow, had they been on all that time, even while no daemon ran") : null,
       h("div.legend", null, kinds.map((kind) => h("span", null, h(`i.dot.${kind}`), KINDS[kind], h("b", null, money(day.paid[kind])), h("span.faint", null, percent(day.paid[kind], day.paid.total)))))),
   ];
 }
 
-const NOBODY = { job: "(no job: what stood idle, came or went)", owner: "(nobody)", queue: "(no queue)", pool: "(fixed VMs)", vm: "(earlier days)", policy: "(no policy)", type: "(no type)" };
+const NOBODY = { job: "(no job: what stood idle, came or went)", owner: "(nobody)", group: "(no group)", queue: "(no queue)", pool: "(fixed VMs)", vm: "(earlier days)", policy: "(no policy)", type: "(no type)" };
 
 function table(bill) {
   if (!bill.lines.length) return h("p.empty", null, "Nothing was paid for yet.");
@@ -118,6 +118,5 @@ function whatFor(paid) {
 
 /** How often the other would have decided otherwise: what that costs is for What if alone to say. */
 function verdict(one) {
-  const decisions = one.compared === 1 ? "1 decision" : `${count(one.compared)} decisions`;
-  return `${one.shadow} would have decided otherwise than ${one.acting} in ${count(one.different)} of ${decisions}.`;
+  return `${one.shadow} would have decided otherwise than ${one.acting} in ${count(one.different)} of ${counted(one.compared, "decision")}.`;
 }

@@ -1,7 +1,7 @@
 // The VMs, by pool and type: cards where there are few, tiles where there are hundreds. Only what changed is drawn.
 
 import { fill, h, mark, say } from "./dom.js";
-import { clock, colour, cores, duration, memory, ofCores, percent, rate } from "./format.js";
+import { clock, colour, cores, counted, duration, memory, ofCores, percent, rate } from "./format.js";
 import { chip, dot } from "./parts.js";
 import { state } from "./state.js";
 
@@ -58,9 +58,9 @@ function newGroup(dense) {
     const first = vms[0] ?? pool;
     const used = vms.reduce((sum, vm) => sum + vm.used_cpus, 0);
     const all = vms.reduce((sum, vm) => sum + vm.cpus, 0);
-    const of = pool ? ` of ${pool.max}` : "";
+    const howMany = pool ? `${vms.length} of ${counted(pool.max, "VM")}` : counted(vms.length, "VM");
     say(title, first.type || "any type");
-    say(summary, `${vms.length}${of} VMs · ${ofCores(first.cpus)} · ${rate(first.price_per_hour)}/h each` + (vms.length ? ` · ${percent(used, all)} in use` : ""));
+    say(summary, `${howMany} · ${ofCores(first.cpus)} · ${rate(first.price_per_hour)}/h each` + (vms.length ? ` · ${percent(used, all)} in use` : ""));
     say(warning, pool?.note ?? "");
     const there = new Set();
     if (vms.some((vm) => !shown.has(vm.id))) vms.sort((a, b) => collate(a.name, b.name));

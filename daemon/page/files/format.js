@@ -1,9 +1,11 @@
 // Numbers, times and colours as people read them.
 
+/** $0.0123, $12.34, $0.000562: as the commands write it (`conf/util/dollars.py`), so that both say the same. */
 export function money(dollars) {
   if (dollars === null || dollars === undefined) return "–";
-  const size = Math.abs(dollars);
-  const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 3 : 4;
+  if (dollars < 0) return `−${money(-dollars)}`;
+  if (dollars > 0 && dollars < 0.000001) return "less than $0.000001";
+  const digits = dollars >= 1 ? 2 : dollars >= 0.001 || dollars === 0 ? 4 : 6;
   return `$${dollars.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
 }
 

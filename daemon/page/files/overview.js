@@ -2,7 +2,7 @@
 
 import { cluster } from "./cluster.js";
 import { fill, h, say } from "./dom.js";
-import { ENDED, clock, cores, count, counted, duration, money, ofCores, percent } from "./format.js";
+import { ENDED, clock, cores, count, counted, duration, money, ofCores, percent, rate } from "./format.js";
 import { banner, chip, dot, expected, tell } from "./parts.js";
 import { follow, state } from "./state.js";
 
@@ -50,7 +50,7 @@ export function show(main) {
 const TILES = [
   ["VMs", (s) => count(s.vms), (s) => [s.booting && `${s.booting} booting`, s.draining && `${s.draining} draining`, s.away && `${s.away} out of reach`, s.idle && `${s.idle} idle`].filter(Boolean).join(" · ") || "all in use"],
   ["Cores in use", (s) => percent(s.used, s.cpus), (s) => `${cores(Math.round(s.used))} of ${cores(Math.round(s.cpus))}`],
-  ["Price now", (s) => `${money(s.price)}/h`, (s) => `${money(s.held)}/h of VMs in use`, "#/bill"],
+  ["Price now", (s) => `${rate(s.price)}/h`, (s) => `${rate(s.held)}/h of VMs in use`, "#/bill"],
   ["Running", (s) => count(s.on), (s) => counted(s.executors, "executor"), "#/jobs?state=running"],
   ["Waiting", (s) => count(s.queued), (s) => (s.since ? `the longest for ${duration(Date.now() / 1000 - s.since)}` : "no job waits"), "#/jobs?state=queued"],
   ["Ended", (s) => count(s.over), (s) => (s.failed ? `${s.failed} failed, of the last ${s.over}` : "none of the last failed")],
@@ -115,7 +115,7 @@ function alike(jobs, before, beyond) {
   const until = state.estimates[last.id]?.[1];
   return h("a.row", { href: "#/jobs?state=queued" },
     h("span.place", null, `${places[0]}–`),
-    h("span.what", null, h("b", null, `${count(jobs.length + beyond)} jobs behind ${before.id}`)),
+    h("span.what.many", null, h("b", null, `${count(jobs.length + beyond)} jobs behind ${before.id}`)),
     h("span.why.whole", { title: jobs.slice(0, 20).map((job) => `${job.name} ${job.id}`).join("\n") }, first.reason),
     h("span.num.soft", null, soon ? h("div.soon", { title: soon.whole }, soon.soon) : null, until && !beyond ? `the last by ${clock(until, false)}` : null));
 }
@@ -156,7 +156,7 @@ function decides() {
   const lines = [list];
   if (p.faults) lines.push(h("p.warn", null, `${p.faults === 1 ? "1 decision was" : `${count(p.faults)} decisions were`} taken by the fallback${p.fallback ? ` (${p.fallback})` : ""} instead: ${p.last_fault}`));
   if (p.busy) lines.push(h("p.warn", null, `It has been at one decision for ${duration(p.busy)}: the fallback decides.`));
-  if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on${p.shadow.compared ? `: it would have decided otherwise in ${count(p.shadow.different)} of ${count(p.shadow.compared)} decisions` : ""}. `, h("a", { href: "#/what-if?since=today" }, "What today would have cost")));
+  if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on${p.shadow.compared ? `: it would have decided otherwise in ${count(p.shadow.different)} of ${counted(p.shadow.compared, "decision")}` : ""}. `, h("a", { href: "#/what-if?since=today" }, "What today would have cost")));
   if (state.provider) lines.push(h("p.bad", null, `VM provider: ${state.provider}`));
   return lines;
 }

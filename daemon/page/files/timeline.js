@@ -49,7 +49,7 @@ export function show(main) {
       dot.style.background = colour(job.id);
       return h("span", null, dot, h("a", { href: `#/jobs/${job.id}` }, job.name), h("span.faint", null, job.id));
     }));
-    canvas.setAttribute("aria-label", `${told.tasks.length} tasks on ${drawn.vms} VMs from ${clock(told.since)} to ${clock(told.until)}`);
+    canvas.setAttribute("aria-label", `${counted(told.tasks.length, "task")} on ${counted(drawn.vms, "VM")} from ${clock(told.since)} to ${clock(told.until)}`);
   }
 
   function at(event) {

@@ -63,19 +63,33 @@ class LatelyRows:
             shown, records, [one for one in made if one is not None and one.at >= at], len(found) > tasks
         )
 
-    def held(self, day: str, midnight: float) -> tuple[float, float | None]:
-        """VM cost by Islam 2022, eq. 4, of jobs that run or have ended that day, and when these began.
+    def held(self, day: str, midnight: float, until: float) -> tuple[float, float | None]:
+        """VM cost by Islam 2022, eq. 4, of jobs since midnight until then, and when these began.
 
         Dollars without the part not yet charged; seconds since the epoch from which there were jobs that day,
-        or None.
+        or None. Of a task that ran on at midnight, the cost is divided by time.
         """
         cost: sa.ColumnElement[Any] = sa.func.sum(jobs.c.cost)
         earlier = sa.select(charged_days.c.day).where(charged_days.c.day < day).limit(1)
         first = sa.select(jobs.c.accepted_at).order_by(jobs.c.number).limit(1)
+        lately = sa.select(jobs.c.number).where(jobs.c.finished_at >= midnight)
+        going = sa.select(jobs.c.number).where(jobs.c.state.in_(tables.OPEN_JOB), jobs.c.cost > 0)
+        numbers = sa.union_all(sa.select(lately.subquery()), sa.select(going.subquery())).subquery()
+        before = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
+        before = before.join(numbers, numbers.c.number == executors.c.job)
+        before = before.where(executors.c.launched_at < midnight)
         with self._access.read() as connection:
             ended = connection.scalar(sa.select(cost).where(jobs.c.finished_at >= midnight)) or 0.0
             open_ = connection.scalar(sa.select(cost).where(jobs.c.state.in_(tables.OPEN_JOB))) or 0.0
+            tasks = self._access.damages.executors(connection, before)
+            held = ended + open_ - sum(task.cost * _part_before(midnight, task, until) for task in tasks)
             if connection.scalar(earlier) is not None:
-                return ended + open_, midnight
+                return held, midnight
             at = connection.scalar(first)
-            return ended + open_, None if at is None else max(midnight, at)
+            return held, None if at is None else max(midnight, at)
+
+
+def _part_before(midnight: float, task: ExecutorRecord, until: float) -> float:
+    """Fraction of a task's time, so far, that was before midnight."""
+    ended = until if task.ended_at is None else task.ended_at
+    return 1.0 if ended <= midnight else (midnight - task.launched_at) / (ended - task.launched_at)

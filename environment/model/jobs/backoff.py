@@ -9,6 +9,7 @@ failure decides. `model/tasks/task_loss.py` defines the effect on a job's state.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from conf.util.counted import counted
 from environment.model.messages import options
 from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import ExecutorRecord
@@ -104,7 +105,7 @@ class LaunchBackoff:
             self._blame(task, message)
         if not pause:
             return "it is placed again"
-        tried = f"{job.launches} launches of it in a row came to nothing"
+        tried = f"{counted(job.launches, 'launch', 'launches')} of it in a row came to nothing"
         return f"{tried}, so the next is made after a pause of {pause:g} s"
 
     def pause(self, job_id: str, seconds: float) -> None:
@@ -196,7 +197,7 @@ class LaunchBackoff:
         vm = self._vms.get(vm_id)
         if vm is None:
             return ""
-        never = f"its last {vm.launches} launches never ran: {vm.message}"
+        never = f"its last {counted(vm.launches, 'launch', 'launches')} never ran: {vm.message}"
         if vm.until > self._turn.now:
             return f"is left out until {clock(vm.until)}, {never}"
         if vm.trying not in ("", job_id):

@@ -9,11 +9,12 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from conf.util.counted import counted
 from environment.dependencies import After
 from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import JobRecord
 from environment.model.vms.job_registry import JobRegistry
-from environment.number_format import clock, counted
+from environment.number_format import clock
 
 #: Number of awaited jobs that a reason names.
 _NAMED = 3

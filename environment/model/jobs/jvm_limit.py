@@ -6,6 +6,7 @@ was let in is never held up.
 
 from collections.abc import Iterable, Iterator
 
+from conf.util.counted import counted
 from environment.decisions.jvm_limit import carried, needs
 from environment.model.messages.records import JobRecord
 from environment.model.messages.snapshot import ReservedJob
@@ -40,7 +41,8 @@ class JvmRoom:
         fewest = needs(request.first(request.fewest))
         wants = "one for each" if request.grows else f"{fewest} with its driver"
         return (
-            f"this machine carries {self._jvms} JVMs at once (mesos.jvms): the jobs before it take {taken}, "
+            f"this machine carries {counted(self._jvms or 0, 'JVM')} at once (mesos.jvms): the "
+            f"jobs before it take {taken}, "
             f"and it needs {wants}"
         )
 

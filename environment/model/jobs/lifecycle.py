@@ -7,6 +7,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from conf.util.counted import counted
 from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.dependency_release import Releases
 from environment.model.jobs.end_reasons import error_first, lost_executor
@@ -21,7 +22,6 @@ from environment.model.messages.options import ModelOptions
 from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
 from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.offer_demand import Supply
-from environment.number_format import counted
 from environment.scale_up import Grown
 
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from conf.util.counted import counted
 from environment.model.messages.records import ExecutorRequest, JobRecord
 from environment.model.messages.snapshot import Growth
 from environment.model.vms.job_registry import JobRegistry
-from environment.number_format import counted
 from environment.resources import Resources
 from environment.scale_up import more_executors, pays
 from environment.types import Job, PlacementRequest

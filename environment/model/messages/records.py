@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from conf.util.counted import counted
+from conf.util.dollars import money
 from environment.model.messages.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.resources import Resources
 from environment.scale_up import Grown
@@ -53,11 +55,11 @@ class PreemptionLoss(NamedTuple):
     def told(self) -> str:
         """The same in words."""
         taker = f"{self.to} of queue {self.queue} (priority {self.priority})"
-        cost = f"which cost {dollars(self.lost)} of its work"
+        cost = f"which cost {money(self.lost)} of its work"
         if self.whole:
             return f"was stopped for {taker}, {cost}; waits in its place to begin again"
         again = "it" if self.executors == 1 else "them"
-        return f"gave {_executors(self.executors)} to {taker}, {cost}; waits to have {again} again"
+        return f"gave {counted(self.executors, 'executor')} to {taker}, {cost}; waits to have {again} again"
 
 
 class PreemptionGain(NamedTuple):
@@ -76,17 +78,8 @@ class PreemptionGain(NamedTuple):
     @property
     def told(self) -> str:
         """The same in words."""
-        what = "the place" if self.whole else _executors(self.executors)
-        return f"{what} of {self.of} ({dollars(self.lost)} of its work)"
-
-
-def dollars(amount: float) -> str:
-    """An amount of money in words, to two digits that say something: 0.0031 $."""
-    return f"{amount:.2f} $" if amount >= 1 else f"{amount:.2g} $" if amount >= 1e-6 else "nothing"
-
-
-def _executors(count: int) -> str:
-    return "1 executor" if count == 1 else f"{count} executors"
+        what = "the place" if self.whole else counted(self.executors, "executor")
+        return f"{what} of {self.of} ({money(self.lost)} of its work)"
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ job, and a launch with a failed task is undone. `model/jobs/lifecycle.py` has th
 `tasks.py` the effect on the task's VM.
 """
 
+from conf.util.counted import counted
 from environment.model.jobs.job_parts import JobParts
 from environment.model.jobs.retries import MOST_LAUNCHES, left
 from environment.model.jobs.scale_up import runs_on
@@ -168,7 +169,9 @@ class TaskLoss:
         # Spark's own rule for spark.executor.maxNumFailures.
         if job.failures <= max(2 * job.job.executors, 3):
             return False
-        self._failed_by_losses(job, f"lost {job.failures} executors; the last, {_name(task)}: {task.message}")
+        self._failed_by_losses(
+            job, f"lost {counted(job.failures, 'executor')}; the last, {_name(task)}: {task.message}"
+        )
         return True
 
     def _failed_by_losses(self, job: JobRecord, why: str) -> None:

@@ -11,6 +11,7 @@ from typing import get_args
 
 import numpy as np
 
+from conf.util.counted import counted
 from environment.simulation.durations.fitted_model import FittedModel, Method, Shape, TypeModel, features
 from environment.types import FloatArray
 from profiles.runs import MeasuredRun, ProfileError
@@ -39,7 +40,7 @@ def fit(runs: Sequence[MeasuredRun]) -> tuple[FittedModel, Mapping[str, str]]:
                 raise ProfileError(f"{run.name}: cannot learn from a duration of {run.held:g} s")
             of_type.append(run)
     left_out = {
-        name: f"{len(of_type)} finished runs, 2 are needed"
+        name: f"{counted(len(of_type), 'finished run')}, 2 are needed"
         for name, of_type in by_type.items()
         if len(of_type) < 2
     }

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
+from conf.util.counted import counted
 from framework.embedded.cluster import EmbeddedCluster
 from framework.embedded.faults import Faults, FaultyStream
 from framework.embedded.master import process_views, state_views
@@ -240,7 +241,8 @@ def _read_only(request: Request, route: str, master: Master) -> Response:
         return Response(307, b"", {"Location": f"//{state.hostname}:{state.port}"})
     if route == "/":
         page = (
-            f"<!DOCTYPE html><title>Mesos</title><p>Embedded Mesos of Stoker, {len(state.agents)} agents.\n"
+            f"<!DOCTYPE html><title>Mesos</title><p>Embedded Mesos of Stoker, "
+            f"{counted(len(state.agents), 'agent')}.\n"
         )
         return Response(200, page.encode(), {"Content-Type": "text/html"})
     if route == process_views.HELP:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from conf.util.counted import counted
 from framework.spark.install.homes import version_in
 from framework.spark.install.java import java_version
 
@@ -260,7 +261,7 @@ def _only(folder: Path, pattern: str) -> Path:
     found = list(folder.glob(pattern))
     if len(found) != 1:
         raise SparkFetchError(
-            f"the package index returned {len(found)} files {pattern}, but one was expected"
+            f"the package index returned {counted(len(found), 'file')} {pattern}, but one was expected"
         )
     return found[0]
 

@@ -81,7 +81,7 @@ def test_reasons_say_what_the_type_prefers() -> None:
 def test_what_does_not_fit_waits() -> None:
     """The reason is the one that every policy gives."""
     decision = create("aep").decide(make_view(make_vms(1)), [make_request(5)])
-    assert decision == Wait("room for 4 of 5 executors of 1 cpus and 1024 MiB")
+    assert decision == Wait("room for 4 of 5 executors of 1 cpu and 1024 MiB")
 
 
 def test_a_wrong_default_is_explained() -> None:

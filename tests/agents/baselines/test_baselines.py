@@ -152,7 +152,7 @@ def test_one_executor_too_many_waits(make: type[FirstFit]) -> None:
     """All or none: room for six is no room for seven, and the reason counts both."""
     view = make_view(make_vms(3, cpus=2, memory_mib=2048))
     reason = waits(make(), view, make_request(7))
-    assert reason == "room for 6 of 7 executors of 1 cpus and 1024 MiB"
+    assert reason == "room for 6 of 7 executors of 1 cpu and 1024 MiB"
 
 
 @pytest.mark.parametrize("make", EVERYONE)

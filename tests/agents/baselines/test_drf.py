@@ -103,7 +103,7 @@ def test_waiting_says_why_the_first_of_the_queue_does() -> None:
     view = make_view(make_vms(1))
     decision = create("drf").decide(view, [request("a1", "a", 5, 1, 1), request("b1", "b", 6, 1, 1)])
     assert decision == Wait(
-        "room for 4 of 5 executors of 1 cpus and 1024 MiB; "
+        "room for 4 of 5 executors of 1 cpu and 1024 MiB; "
         "nor is there room for the oldest job of any other type"
     )
 
@@ -137,7 +137,7 @@ def test_a_driver_without_room_holds_up_no_other_type() -> None:
     drf = DominantResourceFairness(DrfOptions())
     placed, waits = tuple(decide_in_turn(drf.decide, view, [large, small]))
     assert (placed.request.job.id, waits.request.job.id) == ("job-2", "job-1")
-    why = "beside its executors no VM has room for its driver (1 cpus and 1024 MiB)"
+    why = "beside its executors no VM has room for its driver (1 cpu and 1024 MiB)"
     decision = drf.decide(view, [large])
     assert decision == Wait(why)
 

@@ -22,7 +22,7 @@ def test_it_waits_for_room() -> None:
     """Three executors of two cpus do not fit one VM of four, so it waits and says so."""
     decision = Even(EvenOptions(1)).decide(make_view(make_vms(4)), [make_request(executors=3, cpus=2)])
     assert isinstance(decision, Wait)
-    assert "0 of 1 VMs have room for 3 executors each" in decision.reason
+    assert "room for 3 executors each is on 0 of 1 VM:" in decision.reason
 
 
 def test_no_vms_are_refused() -> None:

@@ -217,7 +217,7 @@ def test_a_spot_vm_costs_its_price_for_work_that_lasts() -> None:
 def test_what_does_not_fit_waits() -> None:
     """The reason is the one that every policy gives."""
     decision = create("ilp").decide(make_view(make_vms(1, cpus=2)), [make_request(3)])
-    assert decision == Wait("room for 2 of 3 executors of 1 cpus and 1024 MiB")
+    assert decision == Wait("room for 2 of 3 executors of 1 cpu and 1024 MiB")
 
 
 def test_first_fit_when_time_is_up() -> None:

@@ -239,7 +239,7 @@ def test_a_later_job_does_not_go_first_where_that_delays() -> None:
     decision = decide(view, large, request_of("small", 2, duration=500), beta=0)
     assert isinstance(decision, Wait)
     assert decision.reason == (
-        "room for 2 of 4 executors of 1 cpus and 1024 MiB; "
+        "room for 2 of 4 executors of 1 cpu and 1024 MiB; "
         "to place a later job first is no better, played over 2 jobs"
     )
 
@@ -253,7 +253,7 @@ def test_no_job_is_overtaken_for_ever() -> None:
         assert isinstance(decision, Place)
         assert decision.job_id == f"small-{number}"
     assert policy.decide(view, [large, request_of("small-4", 2)]) == Wait(
-        "room for 2 of 4 executors of 1 cpus and 1024 MiB"
+        "room for 2 of 4 executors of 1 cpu and 1024 MiB"
     )
 
 
@@ -452,7 +452,7 @@ def test_lookahead_is_better_than_its_rivals() -> None:
 def test_what_does_not_fit_waits() -> None:
     """The reason is the one that every policy gives."""
     assert decide(make_view(make_vms(1)), make_request(5)) == Wait(
-        "room for 4 of 5 executors of 1 cpus and 1024 MiB"
+        "room for 4 of 5 executors of 1 cpu and 1024 MiB"
     )
 
 

@@ -110,7 +110,7 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
         ("other", "not an environment: edges"),
         ("short", "arrivals: slots of small numbers for 6 types"),
         ("floor", "floor: more than 0 and at most 1 expected, found 0"),
-        ("minimum", "minimum: between 0 and a job's 1 tasks expected, found 2"),
+        ("minimum", "minimum: between 0 and a job's 1 task expected, found 2"),
         ("owners", "jobs: types, positions and minima of jobs whose ports are in their order"),
     ):
         with pytest.raises(ModelError, match=complaint):

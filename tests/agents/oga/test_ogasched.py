@@ -294,7 +294,7 @@ def test_gpus_are_a_resource_once_a_job_asks_for_them(variant: str) -> None:
     y = decision.details["y gpus"]
     assert y[0] == 0.0
     assert 1.5 < sum(y) <= 4.0, "of four, about half"
-    assert all("gpus of vm-" in why and why.endswith(" and 1 gpus") for why in decision.why)
+    assert all("gpus of vm-" in why and why.endswith(" and 1 gpu") for why in decision.why)
     heir = OgaSched(OgaSchedOptions())
     heir.restore(policy.state())
     assert shared_out(heir) == ("cpus", "mem", "gpus")

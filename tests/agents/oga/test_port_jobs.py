@@ -112,7 +112,7 @@ def test_scheduled_counts_tasks_that_are_there_and_have_their_floors() -> None:
     [
         ([1, 1], None, None, 0.5, "most: 1 expected, one for each type, found 2"),
         ([0], None, None, 0.5, "most: numbers from 1 expected, found 0"),
-        (None, [[[1.0]]], [2], 0.5, "minimum: between 0 and a job's 1 tasks expected, found 2"),
+        (None, [[[1.0]]], [2], 0.5, "minimum: between 0 and a job's 1 task expected, found 2"),
         (None, [[[1.0]]], [1], 0.0, "floor: more than 0 and at most 1 expected, found 0"),
         (None, [[[1.0]]], [1, 1], 0.5, "minimum: 1 expected, one for each type, found 2"),
     ],

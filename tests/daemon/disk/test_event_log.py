@@ -54,7 +54,7 @@ def test_lines_that_find_no_room_for_too_long_are_counted(
         journal.write(["12345", "6"])
     journal.write(["end"])
     assert path.read_text() == "12345\nend\n"
-    assert journal.trouble == f"{path}; 2 lines are lost, it does not replay"
+    assert journal.trouble == f"{path}; 2 lines lost, it does not replay"
     journal.close()
 
 
@@ -150,5 +150,5 @@ def test_a_long_first_line_is_no_loss(tmp_path: Path, monkeypatch: pytest.Monkey
         journal.write(["another"])
     journal.write([])
     assert path.read_text() == "all that a model knows\na line that waits for the disk\n"
-    assert journal.trouble == f"{path}; 1 lines are lost, it does not replay"
+    assert journal.trouble == f"{path}; 1 line lost, it does not replay"
     journal.close()

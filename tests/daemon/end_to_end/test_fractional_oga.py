@@ -45,6 +45,6 @@ def test_a_real_job_runs_on_what_there_is(daemon: Daemon) -> None:
     assert {"y cpus", "gradient cpus", "projected cpus", "y gpus"} < set(candidate["details"])
     assert candidate["free_resources"] == {"gpus": 2}
     shown = " ".join(daemon.stoker("explain", second).split())
-    assert "Executors 0 to 1 on small-1 (0.65 cpus, 900 MiB, 1 gpus): unknown's allocation has" in shown
+    assert "Executors 0 to 1 on small-1 (0.65 cpus, 900 MiB, 1 gpu): unknown's allocation has" in shown
     with pytest.raises(Exception, match="none has fpgas"):
         daemon.submit(1, 0.1, resources={"fpgas": 1})

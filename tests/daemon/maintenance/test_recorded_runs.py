@@ -103,8 +103,8 @@ def test_a_daemons_records_are_ingested(
     cluster.write_text("vms: [{type: vm, cpus: 4, memory: 8g, price_per_hour: 0.24, count: 4}]")
     assert main(["profile", "ingest", str(tmp_path), "--out", str(out), "--cluster", str(cluster)]) == 0
     told = capsys.readouterr().out
-    assert "2 runs, 2 jobs and 2 decisions are in" in told
-    assert "1 of 2 runs are without stages, as no event log was read: job-2: it has none" in told
+    assert "Runs: 2, jobs: 2, decisions: 2, in" in told
+    assert "1 of 2: without stages, as no event log was read: job-2: it has none" in told
     assert [run.name for run in read_runs(out)] == ["job-1", "job-2"]
     assert len(read_workload(out / "workload.csv")) == 2
     first, second = pyarrow.parquet.read_table(out / TRAJECTORIES).to_pylist()

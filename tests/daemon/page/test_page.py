@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from conf.schema import JobSpec
+from conf.util.dollars import money
 from daemon.core.estimate import Estimate, KeptEstimates
 from daemon.core.status import LogChunk
 from daemon.http.app import create_app
@@ -108,6 +109,16 @@ def test_it_changes_by_itself(chromium: Browser, crowd: Crowd) -> None:
         well(page, url)
 
 
+def test_the_page_writes_dollars_as_commands_do(chromium: Browser, crowd: Crowd) -> None:
+    """The same cost has the same digits on the page, in tables, and in reasons."""
+    amounts = [0.0, 4e-7, 0.00002, 0.000562, 0.001, 0.0072, 0.0303, 0.45, 1.0, 12.345, 1234.5]
+    with served(app_of(crowd)) as url:
+        page = chromium.page(url)
+        page.sees("Queue")
+        said = page.run(f"import('/page/format.js').then((found) => {amounts}.map(found.money))")
+    assert said == [money(amount) for amount in amounts]
+
+
 def apart(crowd: Crowd) -> None:
     """Each of the jobs that wait has a reason of its own."""
     for number, job_id in enumerate(crowd.waiting[1:]):
@@ -122,6 +133,7 @@ def test_jobs_that_wait_for_the_same_are_one_row(chromium: Browser, crowd: Crowd
     with served(app_of(crowd)) as url:
         page = chromium.page(url)
         page.sees(f"{len(others)} jobs behind {first}")
+        assert page.run("(one => one.scrollWidth <= one.clientWidth)(document.querySelector('.many b'))")
         page.until("document.querySelectorAll('.columns section:first-child a.row').length === 2")
         crowd.expected = {others[0]: _in_hours(1, 2), others[-1]: _in_hours(5, 6)}
         page.sees("starts in ")
@@ -335,7 +347,7 @@ def test_the_queue_says_when_who_waits_will_start(chromium: Browser, crowd: Crow
     with served(app_of(crowd)) as url:
         page = chromium.page(url)
         page.sees("starts in 2h", "a.row .soon")
-        assert "$0.200 to $0.500" in page.run("document.querySelector('a.row .soon').title")
+        assert "$0.2000 to $0.5000" in page.run("document.querySelector('a.row .soon').title")
         crowd.expected = {first: _in_hours(10.0, 10.0)}
         page.sees("starts in 10h", "a.row .soon")
         page.go(f"{url}/#/jobs?state=queued")
@@ -678,11 +690,11 @@ def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/bill")
         page.sees(record.job.name, "tbody")
-        page.sees("100 % ($0.250) for what jobs used of VMs, 0 % ($0.00) for what stood idle.")
+        page.sees("100 % ($0.2500) for what jobs used of VMs, 0 % ($0.0000) for what stood idle.")
         cells = "[...document.querySelectorAll('tbody tr:first-child td')].map((one) => one.innerText)"
-        assert page.run(cells)[1:3] == ["$0.250", "$0.250"]
+        assert page.run(cells)[1:3] == ["$0.2500", "$0.2500"]
         assert page.text("thead").strip().split("\t") == ["job", "Billed", "used by jobs", "Cost of the job"]
-        assert page.run(f"{cells}.at(-1)") in {f"$0.0{tenths}" for tenths in range(10, 100)}
+        assert page.run(f"{cells}.at(-1)") in {f"$0.0{part:03}" for part in range(100, 1000)}
         page.sees("The cost of today's jobs under other policies")
         assert "$0.50" not in page.text("table")
         page.run(
@@ -713,9 +725,9 @@ def test_no_policy_is_ranked_by_the_hours_in_which_it_decided(chromium: Browser,
         rows = page.run("[...document.querySelectorAll('tbody tr')].map((one) => one.innerText.split('\\t'))")
         assert sorted(rows) == [
             ["all", "$1.25"],
-            ["ff", "$0.250"],
-            ["greedy", "$0.250"],
-            ["idle and the rest, whoever decided", "$0.750"],
+            ["ff", "$0.2500"],
+            ["greedy", "$0.2500"],
+            ["idle and the rest, whoever decided", "$0.7500"],
         ]
         well(page, url)
 

@@ -407,6 +407,23 @@ def test_today_beside_other_reckonings(store: Store) -> None:
     assert told["fixed"] == pytest.approx(told["fixed_per_hour"] * (told["until"] - told["since"]) / 3600)
 
 
+def test_the_cost_of_jobs_is_of_today_as_the_bill_is(store: Store) -> None:
+    """Of a job that ran on at midnight only the part since then, and nothing of a task that ended before."""
+    crowd = Crowd(store, 6, 1)
+    app = create_app(crowd, store, AppOptions(token=None, version="1"))
+    until = ask(app, "GET", "/v1/bill/today", host="localhost").json()["until"]
+    midnight = until - until % 86400
+    began = midnight - 3 * (until - midnight)
+    job = store.jobs.get("job-1")
+    task = store.jobs.executors("job-1")[0]
+    assert job is not None
+    runs = replace(task, task_id="job-1.7", launched_at=began, cost=4.0)
+    over = replace(task, task_id="job-1.8", launched_at=began - 9, ended_at=began, state="killed", cost=16.0)
+    store.changes.save(Changes((replace(job, cost=20.0),), (runs, over)))
+    held = ask(app, "GET", "/v1/bill/today", host="localhost").json()["held"]
+    assert held == pytest.approx(1.0, abs=0.01)
+
+
 def test_all_of_today_counts_from_when_vms_are_paid_for(store: Store) -> None:
     """Today counts from the first paid VM, also for the cost of a fixed cluster.
 

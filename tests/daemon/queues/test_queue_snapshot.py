@@ -43,7 +43,7 @@ def job(name: str, queue: str, executors: int = 1) -> JobRecord:
         ("other", "prod.etl", 2,
          "queue prod.etl may have 4 cpus at most and has 3; this takes 2; jobs behind it do not wait for it"),
         ("other", "dev", 1,
-         "queue dev may have 1 running jobs at most and has 1; jobs behind it do not wait for it"),
+         "queue dev may have 1 running job at most and has 1; jobs behind it do not wait for it"),
         ("other", "prod.etl", 1, ""),
     ],
 )  # fmt: skip

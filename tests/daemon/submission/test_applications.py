@@ -136,7 +136,7 @@ def test_a_driver_that_is_there_says_whether_it_uses_spot_vms(api: Api, store: S
 @pytest.mark.parametrize(
     ("others", "why"),
     [
-        ({"properties": {"spark.executor.instances": "17"}}, "room for 16 executors of 1 cpus"),
+        ({"properties": {"spark.executor.instances": "17"}}, "room for 16 executors of 1 cpu"),
         ({"properties": {"spark.executor.cores": "9"}}, "9"),
         ({"properties": {"spark.executor.memory": "1x"}}, "spark.executor.memory=1x: should be"),
         ({"properties": {"spark.stoker.kind": "x"}}, "spark.stoker.kind does not exist"),
@@ -525,7 +525,7 @@ def test_what_a_driver_wants_is_bounded_and_not_refused(api: Api, door: Door) ->
         {"id": 2, "total": 1, "executor": {"fpga": 3, "offHeap": 100}},
     ]
     answer = speak(api, key, "PUT", "/executors", profiles=profiles)
-    assert answer["reason"] == "its driver asks for 1048576 executors, and its max is 8: it gets no more"
+    assert answer["reason"] == "its driver asks for 1,048,576 executors, and its max is 8: it gets no more"
     (event,) = door.events
     assert isinstance(event, ev.ExecutorsAsked)
     assert [(one.profile, one.size, one.total) for one in event.profiles] == [
@@ -552,7 +552,7 @@ def test_further_executors_are_as_the_first(api: Api, door: Door) -> None:
         ({"memory": 10**400}, "memory"),
         ({"gpu": 1 << 31}, "gpu"),
         ({"memory": 100}, "executors with 100 MiB of memory: Spark needs 512"),
-        ({"cores": 2000}, "executors of 2000 cores: should be 1 to 1024"),
+        ({"cores": 2000}, "executors of 2,000 cores: should be 1 to 1,024"),
     ],
 )
 def test_executors_that_cannot_be_are_refused(

@@ -87,7 +87,7 @@ def test_agents_of_two_masters_have_no_address_in_common() -> None:
 
 def test_too_many_agents_or_one_name_twice_are_refused() -> None:
     """A cluster that one machine cannot run, or with equal VM names, is refused in words."""
-    with pytest.raises(ConfigError, match="can have 5000 VMs at most, this cluster has 6000"):
+    with pytest.raises(ConfigError, match="can have 5,000 VMs at most, this cluster has 6,000"):
         agent_specs(cluster_of("type: a, count: 6000, price_per_hour: 1.0"))
     with pytest.raises(ConfigError, match="two VMs of the cluster are called a-1"):
         agent_specs(cluster_of("type: a, price_per_hour: 1", "type: b, name: a-1, price_per_hour: 1"))

@@ -133,7 +133,7 @@ def test_cases_stand_beside_what_is_now(loop: Loop) -> None:
     running = RunningJob(JOB, (loop.present.view.vms[0].id,) * 4, 0.0, None)
     held = np.array([4, 0])
     loop.present = replace(loop.present, view=replace(loop.present.view, executors=held, running=(running,)))
-    with pytest.raises(RejectedError, match=f"of {kind}, 1 VMs are idle now, 2 cannot"):
+    with pytest.raises(RejectedError, match=f"of {kind}, 1 VM idle now, 2 cannot"):
         loop.ask([("ff", {})], draws=1, seconds=1.0, cases=[Case(remove={kind: 2})])
 
 

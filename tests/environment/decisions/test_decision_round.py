@@ -175,7 +175,7 @@ def test_a_later_job_whose_driver_has_no_room_is_named() -> None:
     job = make_job("b", 4, driver=Resources.of(1, 1024))
     verdict = decide_once(last, VIEW, [*requests(1), PlacementRequest(job, 4)])
     why = "b was to be placed before it, but beside its executors no VM has room for its driver"
-    assert (verdict.request.job.id, verdict.decision) == ("a", Wait(f"{why} (1 cpus and 1024 MiB)"))
+    assert (verdict.request.job.id, verdict.decision) == ("a", Wait(f"{why} (1 cpu and 1024 MiB)"))
 
 
 def test_placed_jobs_run_for_the_next_decision() -> None:
@@ -220,9 +220,7 @@ def test_the_driver_goes_beside_the_executors_when_there_is_room() -> None:
         assert verdict.decision.driver == expected
     job = make_job(executors=4, driver=Resources.of(1, 1024))
     verdict = decide_once(first_fit, make_view(vms), [PlacementRequest(job, 4)])
-    assert verdict.decision == Wait(
-        "beside its executors no VM has room for its driver (1 cpus and 1024 MiB)"
-    )
+    assert verdict.decision == Wait("beside its executors no VM has room for its driver (1 cpu and 1024 MiB)")
 
 
 def test_the_driver_takes_its_room_from_the_next_job() -> None:
@@ -246,7 +244,7 @@ def test_the_event_of_a_round_names_vms_by_id() -> None:
     event = decided(tuple(decide_in_turn(first_fit, VIEW, requests(3, 2))), at=7.0)
     assert event.placements == (Placement("a", ("id-vm-1", "id-vm-1", "id-vm-2")),)
     assert event.waiting == Waiting(
-        "b", "room for 1 of 2 executors of 1 cpus and 1024 MiB; of 2 VMs, 1 lack cpus"
+        "b", "room for 1 of 2 executors of 1 cpu and 1024 MiB; of 2 VMs, 1 lacks cpus"
     )
     assert (event.at, event.view_at) == (7.0, 0.0)
 

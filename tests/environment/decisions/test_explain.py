@@ -37,8 +37,8 @@ def test_waiting_is_explained_by_what_each_vm_lacks() -> None:
     assert (explanation.decision, choice.executor, choice.vm) == ("wait", None, None)
     assert explanation.reason == choice.why
     assert [candidate.lacks for candidate in choice.candidates] == [
-        ("vm-1 has 1 cpus free, 2 needed",),
-        ("vm-2 has 1 cpus free, 2 needed",),
+        ("vm-1 has 1 cpu free, 2 needed",),
+        ("vm-2 has 1 cpu free, 2 needed",),
     ]
 
 

@@ -61,7 +61,7 @@ def test_tenths_of_cpus_are_compared_with_tolerance() -> None:
             1,
             1,
             5000,
-            "an executor of 1 cpus and 5000 MiB fits no VM of the cluster; "
+            "an executor of 1 cpu and 5000 MiB fits no VM of the cluster; "
             "the largest is vm-1 (m1.large) with 4 cpus and 4096 MiB",
         ),
     ],
@@ -81,5 +81,5 @@ def test_nothing_is_refused_while_no_vm_is_known() -> None:
 
 def test_shortage_counts_what_is_there() -> None:
     """Shortage reports room, demand, and how many VMs lack each resource."""
-    expected = "room for 2 of 3 executors of 1 cpus and 1024 MiB; of 2 VMs, 1 lack cpus"
+    expected = "room for 2 of 3 executors of 1 cpu and 1024 MiB; of 2 VMs, 1 lacks cpus"
     assert shortage(VIEW, make_request(3)) == expected

@@ -136,7 +136,7 @@ def test_offers_are_declined_when_the_head_waits_and_asked_for_when_a_task_ends(
     world.offer(THREE)
     commands = world.decide()
     assert names(commands) == ["Decline"]
-    assert world.job("b").reason == "room for 4 of 8 executors of 1 cpus and 1024 MiB; of 3 VMs, 2 lack cpus"
+    assert world.job("b").reason == "room for 4 of 8 executors of 1 cpu and 1024 MiB; of 3 VMs, 2 lack cpus"
     world.now += 10
     world.driver_ends("a")
     assert names(world.tell("finished", "a.0")) == ["Revive"]

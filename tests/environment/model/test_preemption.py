@@ -54,7 +54,7 @@ def test_an_elastic_job_gives_executors_and_both_say_so() -> None:
     assert commands[0] == cmd.Decommission(commands[0].cause, "job-1", (0, 1))
     said = "gave 2 executors to job-9 of queue prod (priority 10), which cost"
     assert world.job("job-1").reason.startswith(f"runs on 2 executors; {said}")
-    assert world.job("job-1").reason.endswith("$ of its work; waits to have them again")
+    assert world.job("job-1").reason.endswith(" of its work; waits to have them again")
     reason = world.job("job-9").reason
     assert reason.startswith("takes 2 executors of job-1 (")
     assert reason.endswith("as its priority is higher; waits until that is given up")

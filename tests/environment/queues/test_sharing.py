@@ -175,7 +175,7 @@ def test_the_model_keeps_to_limits_and_says_so() -> None:
     model.place("job-1", vms[0])
     assert [request.job.id for request in model.model.requests()] == ["job-3"]
     model.place("job-2", vms[1])
-    over = "queue a may have 1 running jobs at most and has 1"
+    over = "queue a may have 1 running job at most and has 1"
     assert model.job("job-2").reason == f"decided again, since {over}"
     assert not model.model.tasks("job-2")
     model.wait(1.0)

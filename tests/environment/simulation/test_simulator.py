@@ -168,7 +168,7 @@ def test_what_never_fits_is_refused_by_name() -> None:
     giant = work("giant", 5, 9, 100)
     result = run(on(0), [work("a", 0, 1, 10), giant, work("b", 6, 1, 10)], make_vms(2))
     assert result.refused == {
-        "giant": "the empty cluster has room for 8 executors of 1 cpus and 1024 MiB, 9 are asked for"
+        "giant": "the empty cluster has room for 8 executors of 1 cpu and 1024 MiB, 9 are asked for"
     }
     assert [job.name for job in result.jobs] == ["a", "b"]
 
@@ -406,7 +406,7 @@ def test_gpus_are_taken_and_given_back() -> None:
     result = simulate(create("drf"), workload, vms)
     assert [(job.placement, job.started_at) for job in result.jobs] == [((1, 1), 0), ((1,), 100), ((0,), 0)]
     refused = simulate(create("ff"), Workload((jobs[0],)), vms[:1]).refused
-    assert refused["a"].endswith("1024 MiB and 1 gpus fits no VM of the cluster: none has gpus")
+    assert refused["a"].endswith("1024 MiB and 1 gpu fits no VM of the cluster: none has gpus")
 
 
 def test_training_refuses_what_its_kernel_does_not_know() -> None:

@@ -147,7 +147,7 @@ def test_facebook_workloads_are_drawn_from_the_window() -> None:
     assert {job.submitted_at for job in normal.jobs} <= set(arrivals_in(jobs, WINDOWS["normal"]))
     burst = load_workload("facebook-burst", 1)
     assert tuple(job.submitted_at for job in burst.jobs) == arrivals_in(jobs, WINDOWS["burst"])
-    with pytest.raises(WorkloadError, match="78 jobs arrive in its window normal, 79 are asked for"):
+    with pytest.raises(WorkloadError, match="78 jobs in its window normal, 79 are asked for"):
         load_workload("facebook-normal", jobs=79)
 
 

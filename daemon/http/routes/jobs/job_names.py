@@ -2,6 +2,7 @@
 
 from stoker.characters import unseen
 
+from conf.util.counted import counted
 from daemon.auth.permits import Permit, no_such_job
 from daemon.core.errors import RejectedError
 from daemon.core.job_ids import job_number
@@ -35,6 +36,6 @@ def _by_name(store: Store, permit: Permit, name: str) -> JobRecord | None:
     going = [record for record in found if not record.ended]
     if len(going) > 1:
         ids = ", ".join(record.job.id for record in going[:5]) + (", ..." if len(going) > 5 else "")
-        why = f"{len(going)} jobs that have not ended are called {name}: {ids}; give the id"
+        why = f"{counted(len(going), 'job')} that have not ended are called {name}: {ids}; give the id"
         raise RejectedError(409, "Several jobs have this name", why)
     return next(iter(found), None)

@@ -83,7 +83,7 @@ def test_the_doctor_asks_who_opens_vms(folder: Path, capsys: pytest.CaptureFixtu
     )
     settings = ("--config", str(folder / "stoker.yaml"))
     assert run(folder, "doctor", *settings) == 0
-    assert ", 1 VMs of the provider, " in capsys.readouterr().out
+    assert ", VMs of the provider 1, " in capsys.readouterr().out
     lists.write_text("#!/bin/sh\necho no rights >&2\nexit 1\n")
     assert run(folder, "doctor", *settings) == 1
     assert "provider: it does not list its VMs: list (./list): no rights\n" in capsys.readouterr().out
@@ -139,7 +139,7 @@ def test_the_doctor_looks_at_the_daemon_of_the_environment(
     """Where nothing is kept here, at that alone: whether it answers and is ready."""
     nowhere = ["doctor", "--set", f"data_dir={tmp_path / 'nowhere'}"]
     assert main(nowhere) == 0
-    assert "Looked at: 1 daemon." in capsys.readouterr().out
+    assert "Looked at: daemon 1." in capsys.readouterr().out
     daemon.cast.ready = False
     assert main(nowhere) == 1
     assert "it is not ready: " in capsys.readouterr().out

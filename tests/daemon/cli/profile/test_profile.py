@@ -76,7 +76,7 @@ def test_a_plan_is_measured_and_taken_up(tmp_path: Path, capsys: pytest.CaptureF
     before = list(descendants())
     ended = subprocess.run(stoker(*command), check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    assert "1 of 2 runs to do" in ended.stdout
+    assert "To do: 1 of 2," in ended.stdout
     assert read_runs(out)[0] == first
     runs = read_runs(out)
     assert [run.name.rpartition("-")[2] for run in runs] == ["r0", "r1"]
@@ -96,7 +96,7 @@ def test_a_plan_is_measured_and_taken_up(tmp_path: Path, capsys: pytest.CaptureF
         assert run.cost == pytest.approx(run.held / 1000, rel=0.5)
 
     assert main(["profile", "run", "--plan", str(plan), "--out", str(out)]) == 0
-    assert "2 runs are in" in capsys.readouterr().out
+    assert "Runs: 2, in" in capsys.readouterr().out
     plan.write_text(text.replace("0.2", "0.3"))
     assert main(["profile", "run", "--plan", str(plan), "--out", str(out)]) == 2
     assert "holds runs of another plan" in capsys.readouterr().err
@@ -155,7 +155,7 @@ def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixtur
     folder = measured_both_ways(tmp_path)
     assert main(["profile", "fit", folder]) == 0
     shown = capsys.readouterr().out
-    assert "sort has no model: 1 finished runs, 2 are needed" in shown
+    assert "sort has no model: 1 finished run, 2 are needed" in shown
     assert main(["profile", "fit", folder, "-o", "json"]) == 0
     fitted = json.loads(capsys.readouterr().out)
     assert fitted["types"]["pagerank"]["placement_ratio"] == pytest.approx(41.5 / 21.5)

@@ -60,7 +60,7 @@ def test_a_drained_vm_is_no_room_and_says_why(world: World) -> None:
     world.submit(make_job("a", 8))
     world.offer(ONE)
     assert world.job("a").reason == (
-        "it could not run now even alone: the empty cluster has room for 4 executors of 1 cpus and 1024 MiB, "
+        "it could not run now even alone: the empty cluster has room for 4 executors of 1 cpu and 1024 MiB, "
         "8 are asked for; vm-2 accepts no new tasks: it was drained by an operator; "
         "jobs behind it do not wait for it"
     )

@@ -34,7 +34,7 @@ SIZES = (Resources.of(1.5, 1000), Resources.of(0.125, 2048))
          ("executor 5 is given 0.09 cpus, not 0.1 to 2", "executor 5 is given 895 MiB, not 896 to 2048")),
         ((0, 1), (Resources.of(1.0, 1024.5), SIZES[1]),
          ("executor 4 is given 1024.5 MiB, not in steps of 1",)),
-        ((0, 1), (Resources.of(1.0, 1024, {"gpus": 1}), SIZES[1]), ("executor 4 is given 1 gpus, not 0",)),
+        ((0, 1), (Resources.of(1.0, 1024, {"gpus": 1}), SIZES[1]), ("executor 4 is given 1 gpu, not 0",)),
         ((1, 1, 1), (Resources.of(2.0, 896),) * 3, ("vm-2 has 5 cpus free, 6 needed",)),
         ((1, 1, 1), (Resources.of(1.667, 896), Resources.of(1.667, 896), Resources.of(1.666, 896)), ()),
     ],
@@ -53,7 +53,7 @@ def test_what_cannot_be_cut_is_given_whole() -> None:
     request = PlacementRequest(make_job("job-1", 1, gpus=2), 1)
     view = make_view((make_vm("vm-1", gpus=2),))
     less = request.size - Resources.named({"cpus": 0.5, "gpus": 1})
-    faults = ("executor 0 is given 1 gpus, not 2",)
+    faults = ("executor 0 is given 1 gpu, not 2",)
     assert check(view, request, Place("job-1", (0,), sizes=(less,))) == faults
     assert check(view, request, Place("job-1", (0,), sizes=(less + Resources.named({"gpus": 1}),))) == ()
 

@@ -92,7 +92,7 @@ def test_failed_and_single_runs_teach_nothing() -> None:
     runs = runs_of(additive)
     model, left_out = fit([*runs, make_run(), make_run(name="wordcount-r1", state="failed")])
     assert model.types.keys() == {"sort"}
-    assert left_out == {"wordcount": "1 finished runs, 2 are needed"}
+    assert left_out == {"wordcount": "1 finished run, 2 are needed"}
     with pytest.raises(ProfileError, match="no job type has two finished runs"):
         fit([make_run()])
     with pytest.raises(ProfileError, match="cannot learn from a duration of 0 s"):
