@@ -87,8 +87,8 @@ def _savings(savings: "Savings") -> Iterator[Any]:
     error = "no duration could be checked: every application ran once"
     if savings.error is not None:
         error = (
-            f"durations of {counted(savings.checked, 'run')}, predicted by the other half of the runs: off by "
-            f"{percent(savings.error)} (median of types)"
+            f"durations of {counted(savings.checked, 'run')}, predicted by the other half of the runs: "
+            f"off by {percent(savings.error)} (median of types)"
         )
     yield f"{error}; replayed as they ran: {money(savings.replayed)} of {money(savings.logged)}"
     if not savings.changes:
