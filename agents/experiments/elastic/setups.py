@@ -31,10 +31,12 @@ _AT_ONCE, _TEN_MINUTES = IdleTimeout("none"), IdleTimeout("timeout", 600.0)
 
 def karpenter(overtake: str) -> tuple[Setup, ...]:
     """Karpenter with each rule of consolidation; a Kubernetes scheduler goes on with the next that fits."""
-    who = Contender("karpenter", {"overtake": overtake})
+    contender = Contender("karpenter", {"overtake": overtake})
     rules = ("none", "underutilized", "underutilized:after=60", "balanced", "believed")
-    said = f"like Karpenter, {overtake}"
-    return tuple(Setup(f"{said}, {rule}", who, _AT_ONCE, moves=Consolidation.read(rule)) for rule in rules)
+    return tuple(
+        Setup(f"like Karpenter, {overtake}, {rule}", contender, _AT_ONCE, moves=Consolidation.read(rule))
+        for rule in rules
+    )
 
 
 def autoscaler(overtake: str) -> tuple[Setup, ...]:
@@ -62,7 +64,7 @@ KARPENTER = (
 CLUSTER_AUTOSCALER = tuple(setup for way in ("first_fit", "shortest", "best") for setup in autoscaler(way))
 PARTNERS = (*_FIXED, *CLUSTER_AUTOSCALER, *KARPENTER)
 KEEPERS = (IdleTimeout("none"), BREAK_EVEN, IdleTimeout("forecast"), IdleTimeout("planned"))
-#: Those that are each tried with each keeper.
+#: Policies that are each tried with each keeper.
 EVERY_POLICY = (
     *("rr", "random", "ff", "rrc", "best_fit", "aep", "drf", "ilp", "ogasched", "dqn", "reinforce"),
     *("greedy", "lookahead"),
@@ -72,8 +74,8 @@ EVERY_KEEPER = (IdleTimeout("none"), IdleTimeout("timeout", 600.0), *KEEPERS[1:]
 
 def kept(policy: str, keepers: Sequence[IdleTimeout] = KEEPERS, **options: object) -> tuple[Setup, ...]:
     """A policy with each of the keepers."""
-    who = Contender(policy, options)
-    return tuple(Setup(f"{who.label}, {keeper}", who, keeper) for keeper in keepers)
+    contender = Contender(policy, options)
+    return tuple(Setup(f"{contender.label}, {keeper}", contender, keeper) for keeper in keepers)
 
 
 def at_best(policies: Sequence[str]) -> tuple[Setup, ...]:
