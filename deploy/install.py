@@ -209,10 +209,11 @@ def install(options: argparse.Namespace, log: IO[str]) -> None:
 
     def install_packages(one: Step, lock: Path, again: bool = False) -> bool:
         """Whether uv did it. pip reaches indexes that uv does not, by proxies and certificates."""
-        packages = ["--no-deps", "--no-build-isolation", "--require-hashes", "-r", lock]
-        if uv and one.runs([*fast, *(["--reinstall"] if again else []), *packages]):
+        packages = ("--no-deps", "--no-build-isolation", "--require-hashes", "-r", lock)
+        if uv and one.runs([*fast, *(("--reinstall",) if again else ()), *packages]):
             return True
-        one.run([*pip, "--disable-pip-version-check", *(["--force-reinstall"] if again else []), *packages])
+        options_of_pip = ("--disable-pip-version-check", *(("--force-reinstall",) if again else ()))
+        one.run([*pip, *options_of_pip, *packages])
         return False
 
     with step() as one:
