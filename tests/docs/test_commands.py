@@ -53,6 +53,11 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
             "tests/daemon/end_to_end/test_elastic.py::test_the_commands_for_operators",
         ),
     },
+    "shapes.md": {
+        "stoker reproduce shapes": (
+            "tests/agents/experiments/shapes/test_report.py::test_the_command_writes_the_report"
+        ),
+    },
     "sharing.md": {
         "stoker user": "tests/daemon/auth/test_page.py::test_its_commands",
         **dict.fromkeys(

@@ -1,0 +1,1 @@
+"""Shapes chosen from two runs, on tables of real Spark runs."""
