@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from profiles.shapes.law import Floats, candidate_laws
-from profiles.shapes.runs import Shape, ShapeError, ShapeRun
+from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 
 _LAWS = 4096
 
@@ -43,7 +43,7 @@ class ShapeBelief:
     work: Floats
     variance: Floats
 
-    def log_seconds(self, shape: Shape, input_gib: float) -> tuple[float, float]:
+    def log_seconds(self, shape: JobShape, input_gib: float) -> tuple[float, float]:
         """Mean and standard deviation of the log of a job's seconds."""
         logs = self.work + log_seconds(shape, input_gib)
         mean = _mean(self.weights, logs)
@@ -103,7 +103,7 @@ def by_type(runs: Iterable[ShapeRun]) -> Mapping[str, list[ShapeRun]]:
 
 
 @lru_cache(maxsize=4096)
-def log_seconds(shape: Shape, input_gib: float) -> Floats:
+def log_seconds(shape: JobShape, input_gib: float) -> Floats:
     """Log of the seconds on a shape by each candidate law, for one core-second of work a GiB; read-only."""
     logs: Floats = np.log(candidate_laws(_LAWS).seconds(shape, input_gib))
     logs.setflags(write=False)

@@ -7,7 +7,7 @@ import numpy as np
 
 from profiles.shapes.belief import ShapeBelief, log_seconds
 from profiles.shapes.law import Floats
-from profiles.shapes.runs import Shape, ShapeError
+from profiles.shapes.runs import JobShape, ShapeError
 
 #: Digits that count: the last ones differ from processor to processor.
 _DIGITS = 6
@@ -22,7 +22,7 @@ class RankedShape:
     `excess` is the expected cost beside that of the cheapest shape, whichever that is: 1.1 is 10 % more.
     """
 
-    shape: Shape
+    shape: JobShape
     seconds: float
     least: float
     most: float
@@ -34,7 +34,7 @@ class RankedShape:
         return self.shape.dollars(self.seconds)
 
 
-def rank(belief: ShapeBelief, shapes: Sequence[Shape], input_gib: float) -> list[RankedShape]:
+def rank(belief: ShapeBelief, shapes: Sequence[JobShape], input_gib: float) -> list[RankedShape]:
     """Shapes for a job with so much input (GiB), best first; of equals the cheaper an hour.
 
     ShapeError without a shape.
@@ -55,7 +55,7 @@ def rank(belief: ShapeBelief, shapes: Sequence[Shape], input_gib: float) -> list
     return sorted(found, key=lambda each: (each.excess, each.shape.dollars_per_hour))
 
 
-def _excesses(shapes: Sequence[Shape], input_gib: float) -> Floats:
+def _excesses(shapes: Sequence[JobShape], input_gib: float) -> Floats:
     if not shapes:
         raise ShapeError("no shape to choose from: should be at least one")
     dollars = np.stack([shape.dollars_per_hour * np.exp(log_seconds(shape, input_gib)) for shape in shapes])

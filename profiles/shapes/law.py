@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from profiles.shapes.runs import Shape
+from profiles.shapes.runs import JobShape
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class Law(NamedTuple):
     crowding: Floats | float
     steepness: Floats | float
 
-    def seconds(self, shape: Shape, input_gib: float) -> Floats:
+    def seconds(self, shape: JobShape, input_gib: float) -> Floats:
         """Seconds on the shape for each core-second of work a GiB of the input."""
         cores = shape.executors * shape.cores * shape.speed
         held = shape.executors * max(shape.memory_gib - RESERVED_GIB, _LEAST_GIB)

@@ -9,7 +9,7 @@ class ShapeError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class JobShape:
     """So many executors of so many cores and so much memory (GiB) each, and the dollars an hour of them all.
 
     `speed` is that of a core, beside one of the other VM types in the table; ShapeError where a number is
@@ -46,7 +46,7 @@ class ShapeRun:
     type: str
     job: str
     input_gib: float
-    shape: Shape
+    shape: JobShape
     seconds: float
 
     def __post_init__(self) -> None:

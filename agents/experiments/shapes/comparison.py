@@ -13,7 +13,7 @@ from itertools import combinations
 
 from profiles.shapes.belief import believe, by_type, prior_of
 from profiles.shapes.choice import rank
-from profiles.shapes.runs import Shape, ShapeError, ShapeRun
+from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 
 #: Types on which constants were chosen; the others were not used for that.
 CHOSEN_ON = ("grep", "groupbycount", "kmeans", "c3o grep")
@@ -33,8 +33,8 @@ class JobChoice:
 
     type: str
     job: str
-    tried: tuple[Shape, Shape]
-    chosen: Shape
+    tried: tuple[JobShape, JobShape]
+    chosen: JobShape
     cost: float
     within: bool
 
@@ -61,7 +61,7 @@ def from_two_runs(
     return found
 
 
-def costs_of(runs: Table) -> dict[Shape, float]:
+def costs_of(runs: Table) -> dict[JobShape, float]:
     """Cost of a job on each shape, beside the cheapest."""
     dollars = {run.shape: run.shape.dollars(run.seconds) for run in runs}
     least = min(dollars.values())
@@ -137,7 +137,7 @@ def _pairs(jobs: Mapping[str, Table], job: str, pairs: Callable[[Table], list[Ru
     return found[:_PAIRS]
 
 
-def _best_fixed(others: Sequence[Mapping[Shape, float]], own: Mapping[Shape, float]) -> Shape:
+def _best_fixed(others: Sequence[Mapping[JobShape, float]], own: Mapping[JobShape, float]) -> JobShape:
     """The job's shape that costs the others least on average, among those most of them were measured on."""
     known = {shape: [of[shape] for of in others if shape in of] for shape in own}
     most = max(map(len, known.values()))
@@ -147,8 +147,11 @@ def _best_fixed(others: Sequence[Mapping[Shape, float]], own: Mapping[Shape, flo
 
 
 def _of_nearest(
-    job: str, jobs: Mapping[str, Table], costs: Mapping[str, Mapping[Shape, float]], types: Mapping[str, str]
-) -> Shape | None:
+    job: str,
+    jobs: Mapping[str, Table],
+    costs: Mapping[str, Mapping[JobShape, float]],
+    types: Mapping[str, str],
+) -> JobShape | None:
     size = jobs[job][0].input_gib
     others = [other for other in jobs if other != job and types[other] == types[job]]
     others = [other for other in others if set(costs[other]) & set(costs[job])]

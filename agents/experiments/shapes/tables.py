@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiles.shapes.runs import Shape, ShapeError, ShapeRun
+from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 
 #: Dollars an hour of a core and of a GiB, n2 at Google.
 _CORE, _GIB = 0.031611, 0.004237
@@ -54,7 +54,7 @@ def read_dataproc(path: Path) -> list[ShapeRun]:
 def read_c3o(path: Path) -> list[ShapeRun]:
     """Runs of a `c3o-*.tsv`, the median of repetitions; ShapeError names the line and the mistake."""
     columns = ("instance_count", "machine_type", "data_size_MB", "gross_runtime")
-    repeated: dict[tuple[str, Shape], list[ShapeRun]] = {}
+    repeated: dict[tuple[str, JobShape], list[ShapeRun]] = {}
     name = path.stem.removeprefix("c3o-")
     for run in _rows(path, "\t", columns, lambda row: _c3o_run(name, row)):
         repeated.setdefault((run.job, run.shape), []).append(run)
@@ -86,7 +86,7 @@ def _dataproc_run(row: Mapping[str, str]) -> ShapeRun:
     nodes, cores, memory = (
         int(row[name]) for name in ("scaleout", "cpu_cores_per_node", "memory_gb_per_node")
     )
-    shape = Shape(f"{cores}x{memory}", nodes, cores, memory, nodes * (cores * _CORE + memory * _GIB))
+    shape = JobShape(f"{cores}x{memory}", nodes, cores, memory, nodes * (cores * _CORE + memory * _GIB))
     size = int(row["dataset_size_bytes"])
     return ShapeRun(
         row["algorithm"], f"{row['algorithm']} {size}", size / _GIB_BYTES, shape, float(row["runtime"])
@@ -97,7 +97,9 @@ def _c3o_run(name: str, row: Mapping[str, str]) -> ShapeRun:
     vm, nodes = VM_TYPES.get(row["machine_type"]), int(row["instance_count"])
     if vm is None:
         raise ShapeError(f"VM type {row['machine_type']} is unknown; known are {', '.join(VM_TYPES)}")
-    shape = Shape(row["machine_type"], nodes, vm.cores, vm.memory_gib, nodes * vm.dollars_per_hour, vm.speed)
+    shape = JobShape(
+        row["machine_type"], nodes, vm.cores, vm.memory_gib, nodes * vm.dollars_per_hour, vm.speed
+    )
     fixed = ("instance_count", "machine_type", "slots", "memory", "gross_runtime")
     job = " ".join([name, *(value for column, value in row.items() if column not in fixed)])
     return ShapeRun(

@@ -2,7 +2,7 @@
 
 import typer
 
-from daemon.cli.research import audit, bound, oga, reproduce, simulate, train
+from daemon.cli.research import audit, bound, oga, reproduce, shapes, simulate, train
 from daemon.cli.shared.command_groups import CommandGroup
 
 
@@ -17,5 +17,6 @@ def register(app: typer.Typer) -> None:
         train.evaluate,
     ):
         app.command()(command)
+    reproduce.reproduce.command("shapes")(shapes.shapes)
     app.add_typer(reproduce.reproduce, name="reproduce", cls=CommandGroup)
     app.add_typer(oga.oga, name="oga", cls=CommandGroup)

@@ -145,31 +145,6 @@ def islam2022(
     print(written)
 
 
-@reproduce.command("shapes")
-def shapes(
-    data: Annotated[
-        Path,
-        typer.Option("--data", metavar="DIR", help="The folder of the tables that docs/shapes.md names."),
-    ],
-    out: ReportFolder = RESULTS,
-) -> None:
-    """Choose shapes from two runs, on tables of real Spark runs, beside rules without a model.
-
-    Example: stoker reproduce shapes --data tables
-    """
-    with errors(), writing(out):
-        from agents.experiments.revision import sign
-        from agents.experiments.shapes.report import report
-        from profiles.shapes.runs import ShapeError
-
-        try:
-            written = report(out, data)
-        except ShapeError as error:
-            raise CommandError(str(error)) from None
-        sign(written)
-    print(written)
-
-
 @reproduce.command("elastic")
 def elastic(
     out: ReportFolder = RESULTS, seeds: Seeds = 12, seed: FirstSeed = None, jobs: Jobs = None

@@ -99,6 +99,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
         "decisions": "Judge policies on workloads nobody tuned for.",
         "sharing": "Compare job orders: shares, slowdown, deadlines, cost.",
         "estimates": "Check estimated starts, ends and costs.",
+        "shapes": "Choose shapes of jobs from two runs.",
         "results": "Make all reports anew, one after another.",
     },
     "oga": {

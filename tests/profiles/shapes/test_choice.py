@@ -7,15 +7,17 @@ import pytest
 from profiles.shapes.belief import believe, prior_of
 from profiles.shapes.choice import rank
 from profiles.shapes.law import Law
-from profiles.shapes.runs import Shape, ShapeError, ShapeRun
+from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 
 _LIGHT = Law(0.002, 0.002, 0.02, 0.1, 0.02, 3.0)
 _HUNGRY = Law(0.002, 0.002, 3.0, 1.0, 0.02, 3.0)
-_SMALL, _RICH = Shape("small", 8, 8, 8, 2.3), Shape("rich", 8, 8, 64, 4.2)
-_SHAPES = (_SMALL, _RICH, Shape("middle", 16, 4, 16, 3.1), Shape("few", 2, 8, 64, 1.05))
+_SMALL, _RICH = JobShape("small", 8, 8, 8, 2.3), JobShape("rich", 8, 8, 64, 4.2)
+_SHAPES = (_SMALL, _RICH, JobShape("middle", 16, 4, 16, 3.1), JobShape("few", 2, 8, 64, 1.05))
 
 
-def _runs(law: Law, input_gib: float, shapes: Sequence[Shape] = _SHAPES, name: str = "job") -> list[ShapeRun]:
+def _runs(
+    law: Law, input_gib: float, shapes: Sequence[JobShape] = _SHAPES, name: str = "job"
+) -> list[ShapeRun]:
     work = 50.0
     return [
         ShapeRun(name, f"{name} {input_gib}", input_gib, shape, work * float(law.seconds(shape, input_gib)))
@@ -69,7 +71,7 @@ def test_similar_types_help() -> None:
 
 def test_of_equals_the_cheaper_an_hour_is_first() -> None:
     """Whatever their order: no rounding decides."""
-    twin = Shape("twin", 8, 8, 8, 2.3)
+    twin = JobShape("twin", 8, 8, 8, 2.3)
     belief = believe(_runs(_LIGHT, 100.0))
     one, other = (rank(belief, shapes, 100.0) for shapes in ([_SMALL, twin], [twin, _SMALL]))
     assert [each.excess for each in one] == [each.excess for each in other] == [1.0, 1.0]

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from profiles.shapes.law import RESERVED_GIB, Law, candidate_laws
-from profiles.shapes.runs import Shape, ShapeError, ShapeRun
+from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 
 _LAW = Law(serial=0.01, disk=0.001, spilling=1.0, working_set=1.0, crowding=0.01, steepness=4.0)
 
 
-def _shape(executors: int = 8, cores: float = 4, memory: float = 32, speed: float = 1.0) -> Shape:
-    return Shape("vm", executors, cores, memory, float(executors), speed)
+def _shape(executors: int = 8, cores: float = 4, memory: float = 32, speed: float = 1.0) -> JobShape:
+    return JobShape("vm", executors, cores, memory, float(executors), speed)
 
 
-def _seconds(shape: Shape, input_gib: float = 100.0, law: Law = _LAW) -> float:
+def _seconds(shape: JobShape, input_gib: float = 100.0, law: Law = _LAW) -> float:
     return float(law.seconds(shape, input_gib))
 
 

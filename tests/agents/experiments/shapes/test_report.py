@@ -8,7 +8,7 @@ from agents.experiments.shapes.comparison import costs_of, from_two_runs, simple
 from agents.experiments.shapes.tables import read_c3o, read_dataproc
 from daemon.cli import main
 from profiles.shapes.law import Law
-from profiles.shapes.runs import Shape, ShapeError
+from profiles.shapes.runs import JobShape, ShapeError
 
 _LAWS = {
     "grep": Law(0.001, 0.002, 0.02, 0.1, 0.02, 3.0),
@@ -26,7 +26,7 @@ def tables(tmp_path: Path) -> Path:
     for name, law in _LAWS.items():
         for gib in (100, 200):
             for cores, memory, nodes in ((8, 8, 8), (8, 64, 8), (4, 16, 16), (8, 64, 2)):
-                seconds = 50 * float(law.seconds(Shape("", nodes, cores, memory, 1.0), gib))
+                seconds = 50 * float(law.seconds(JobShape("", nodes, cores, memory, 1.0), gib))
                 lines.append(f"{name},{gib * 2**30},{cores},{memory},{nodes},{seconds:.2f}")
     (tmp_path / "dataproc-180.csv").write_text("\n".join(lines) + "\n")
     rows = [_C3O]

@@ -1,0 +1,33 @@
+"""`stoker reproduce shapes`: shapes chosen from two runs, on tables of real Spark runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from daemon.cli.shared.errors import CommandError, writing
+from daemon.cli.shared.options import RESULTS, ReportFolder
+
+
+def shapes(
+    data: Annotated[
+        Path,
+        typer.Option("--data", metavar="DIR", help="The folder of the tables that docs/shapes.md names."),
+    ],
+    out: ReportFolder = RESULTS,
+) -> None:
+    """Choose shapes from two runs, on tables of real Spark runs, beside rules without a model.
+
+    Example: stoker reproduce shapes --data tables
+    """
+    from agents.experiments.revision import sign
+    from agents.experiments.shapes.report import report
+    from profiles.shapes.runs import ShapeError
+
+    with writing(out):
+        try:
+            written = report(out, data)
+        except ShapeError as error:
+            raise CommandError(str(error)) from None
+        sign(written)
+    print(written)
