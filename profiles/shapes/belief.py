@@ -22,7 +22,8 @@ class Doubts:
 
     `noise` is that of a run beside its law, `size` that of a job's work a GiB beside that of other jobs of
     its type. Both are known as well as from `degrees` runs. Errors of a law are alike from run to run: more
-    than `independent` runs of a type count for that many. `new` types like none are as likely as one known.
+    than `independent` runs of a type count for that many. A type like none of the
+    known ones is as likely as one of `new` known types.
     """
 
     noise: float = 0.1
@@ -44,7 +45,7 @@ class ShapeBelief:
     variance: Floats
 
     def log_seconds(self, shape: JobShape, input_gib: float) -> tuple[float, float]:
-        """Mean and standard deviation of the log of a job's seconds."""
+        """Mean and standard deviation of the log of the seconds of another job of the type."""
         logs = self.work + log_seconds(shape, input_gib)
         mean = _mean(self.weights, logs)
         return mean, float(np.sqrt(_mean(self.weights, (logs - mean) ** 2 + self.variance)))
