@@ -46,13 +46,13 @@ def rank(belief: ShapeBelief, shapes: Sequence[JobShape], input_gib: float) -> l
         median, factor = float(np.exp(mean)), float(np.exp(_TENTH * spread))
         excess = round(float((belief.weights * excesses[number]).sum()), _DIGITS)
         found.append(
-            RankedShape(
-                shape,
-                *(float(f"{s:.{_DIGITS}g}") for s in (median, median / factor, median * factor)),
-                excess,
-            )
+            RankedShape(shape, _rounded(median), _rounded(median / factor), _rounded(median * factor), excess)
         )
     return sorted(found, key=lambda each: (each.excess, each.shape.dollars_per_hour))
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.{_DIGITS}g}")
 
 
 def _excesses(shapes: Sequence[JobShape], input_gib: float) -> Floats:
