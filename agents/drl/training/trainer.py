@@ -20,13 +20,13 @@ from agents.drl.networks_tf import ScoreNetwork
 from agents.drl.training import checkpoints
 from agents.drl.training.board import Board
 from agents.drl.training.checkpoints import Checkpoint
-from agents.drl.training.dqn import DqnLearner
-from agents.drl.training.dqn_worlds import DrawnDqnLearner
 from agents.drl.training.evaluation import Evaluation
 from agents.drl.training.imitation import examples_of, imitate
+from agents.drl.training.learners.dqn import DqnLearner
+from agents.drl.training.learners.dqn_worlds import DrawnDqnLearner
+from agents.drl.training.learners.reinforce import ReinforceLearner
 from agents.drl.training.output import write_policy
 from agents.drl.training.record import Listener, TrainingRecord
-from agents.drl.training.reinforce import ReinforceLearner
 from agents.drl.training.worlds import Worlds, worlds_of
 from conf.loader import ConfigError
 from conf.schema.training import TrainingSpec

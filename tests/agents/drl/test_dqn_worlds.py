@@ -11,7 +11,7 @@ from conf.loader import build
 from conf.schema.training import TrainingSpec
 
 if TYPE_CHECKING:
-    from agents.drl.training.dqn_worlds import DrawnDqnLearner
+    from agents.drl.training.learners.dqn_worlds import DrawnDqnLearner
 
 #: What TensorFlow and TF-Agents say when they are imported and compile.
 pytestmark = [
@@ -34,7 +34,7 @@ SPEC: dict[str, Any] = {
 
 def learner(values: dict[str, Any] = SPEC) -> "DrawnDqnLearner":
     """A learner with fresh weights."""
-    from agents.drl.training.dqn_worlds import DrawnDqnLearner
+    from agents.drl.training.learners.dqn_worlds import DrawnDqnLearner
     from agents.drl.training.trainer import learner_of
     from agents.drl.training.worlds import worlds_of
 
@@ -75,7 +75,7 @@ def test_it_begins_with_the_decisions_of_its_first_weights() -> None:
 
 def test_rewards_are_over_those_of_the_reference() -> None:
     """The last step of each job loses what the reference got for as many jobs, all scaled by its spread."""
-    from agents.drl.training.dqn_worlds import compared
+    from agents.drl.training.learners.dqn_worlds import compared
 
     record = make_record(2, 4, 1, 1)
     record.length[:] = 4, 3

@@ -296,7 +296,7 @@ def test_a_run_is_not_resumed_with_other_jobs(tiny: dict[str, Any], tmp_path: Pa
 
 def test_a_learner_makes_one_graph_for_any_number_of_steps(tiny: dict[str, Any]) -> None:
     """One of the first number alone rounds otherwise: a run that was resumed would end with other weights."""
-    from agents.drl.training.reinforce import ReinforceLearner
+    from agents.drl.training.learners.reinforce import ReinforceLearner
     from agents.drl.training.trainer import learner_of
     from agents.drl.training.worlds import worlds_of
 
@@ -349,7 +349,7 @@ def test_worlds_that_are_drawn_are_learned_on(
 
 def test_every_world_counts_alike() -> None:
     """Advantages of a world in which much is to be lost are made as small as others'."""
-    from agents.drl.training.reinforce import alike
+    from agents.drl.training.learners.reinforce import alike
 
     found = alike(np.array([3.0, -3.0, 0.1, -0.1, 0.0]), np.array([0, 0, 1, 1, 2]))
     assert found.tolist() == pytest.approx([1, -1, 1, -1, 0])
@@ -450,7 +450,7 @@ def test_kept_weights_are_averages_over_iterations(tiny: dict[str, Any], tmp_pat
 
 def test_advantages_are_over_the_others_of_the_group() -> None:
     """Worked by hand: two groups of two episodes of two jobs."""
-    from agents.drl.training.reinforce import advantages_of
+    from agents.drl.training.learners.reinforce import advantages_of
 
     by_job = np.array([[-1.0, -2.0], [-3.0, 0.0], [0.0, 0.0], [0.0, -4.0]])
     expected = [[1.0, -2.0], [-1.0, 2.0], [2.0, 4.0], [-2.0, -4.0]]
@@ -460,7 +460,7 @@ def test_advantages_are_over_the_others_of_the_group() -> None:
 def test_transitions_span_several_steps() -> None:
     """Worked by hand: of two rows, one of which ends."""
     from agents.drl.kernel.acting import Record
-    from agents.drl.training.replay import transitions_of
+    from agents.drl.training.learners.replay import transitions_of
 
     record = Record(
         length=np.array([3, 2]),

@@ -16,9 +16,9 @@ from tf_agents.utils import common
 from agents.drl.kernel.acting import Record
 from agents.drl.network import Flat, SharedWeights, network_of
 from agents.drl.networks_tf import ScoreNetwork, specs, split_mask
-from agents.drl.training.dqn import train_on
 from agents.drl.training.experience import how_to_play, rewards_by_job, rollouts_of
-from agents.drl.training.replay import ReplayBuffer, Transitions, transitions_of
+from agents.drl.training.learners.dqn import train_on
+from agents.drl.training.learners.replay import ReplayBuffer, Transitions, transitions_of
 from agents.drl.training.worlds import ACTIONS, SAMPLES, Worlds, random_of
 from conf.schema.training import DqnSpec
 from environment.kernel.observation import observation_length

@@ -12,7 +12,7 @@ from agents.drl.collecting import Rollouts
 from agents.drl.network import Flat, SharedWeights, network_of
 from agents.drl.networks_tf import ScoreNetwork, specs, split_mask
 from agents.drl.training.experience import how_to_play, rules_of
-from agents.drl.training.replay import ReplayBuffer, Transitions, transitions_of
+from agents.drl.training.learners.replay import ReplayBuffer, Transitions, transitions_of
 from agents.drl.training.worlds import ACTIONS, SAMPLES, Worlds, random_of
 from conf.schema.training import DqnSpec
 
