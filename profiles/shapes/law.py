@@ -54,8 +54,7 @@ class Law(NamedTuple):
         return np.asarray(input_gib * np.sqrt(np.sqrt(squares[0] * squares[0] + squares[1] * squares[1])))
 
 
-#: Least and most of each number of a law, in its order: any job type is looked for between them, on a
-#: logarithmic scale.
+#: Least and most of each number of a law, in its order; candidates are spread on a logarithmic scale.
 _BOUNDS = ((1e-4, 1.0), (1e-3, 0.2), (1e-2, 10.0), (0.05, 20.0), (1e-2, 3.0), (1.0, 8.0))
 _PRIMES = (2, 3, 5, 7, 11, 13)
 
