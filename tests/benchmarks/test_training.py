@@ -27,7 +27,7 @@ def driven() -> Iterator[float]:
     from tf_agents.drivers.py_driver import PyDriver
     from tf_agents.policies.py_tf_eager_policy import PyTFEagerPolicy
 
-    from agents.drl.training.trainer import learner_of
+    from agents.drl.training.learners.learner import learner_of
     from agents.drl.training.worlds import worlds_of
     from environment.training.tf import ClusterEnvironment
 
@@ -74,7 +74,7 @@ def test_reinforce_of_the_paper(benchmark: BenchmarkFixture, driven: float, show
 
 def measured(benchmark: BenchmarkFixture, spec: TrainingSpec, rounds: int) -> tuple[float, float]:
     """Mean steps and seconds of a call of `learn`."""
-    from agents.drl.training.trainer import learner_of
+    from agents.drl.training.learners.learner import learner_of
     from agents.drl.training.worlds import worlds_of
 
     learner, number, steps = learner_of(worlds_of(spec)), 0, 0.0

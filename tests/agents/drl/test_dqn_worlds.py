@@ -35,7 +35,7 @@ SPEC: dict[str, Any] = {
 def learner(values: dict[str, Any] = SPEC) -> "DrawnDqnLearner":
     """A learner with fresh weights."""
     from agents.drl.training.learners.dqn_worlds import DrawnDqnLearner
-    from agents.drl.training.trainer import learner_of
+    from agents.drl.training.learners.learner import learner_of
     from agents.drl.training.worlds import worlds_of
 
     made = learner_of(worlds_of(build(TrainingSpec, values, "spec")))

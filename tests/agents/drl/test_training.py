@@ -195,7 +195,7 @@ def test_networks_compute_the_same_in_tensorflow(weights: SharedWeights | Flat) 
 @pytest.mark.parametrize("kind", ["shared", "flat"])
 def test_gradients_reach_every_weight(algorithm: str, kind: str, tiny: dict[str, Any]) -> None:
     """One iteration changes all arrays."""
-    from agents.drl.training.trainer import learner_of
+    from agents.drl.training.learners.learner import learner_of
     from agents.drl.training.worlds import worlds_of
 
     values = {**tiny, **SHORT[algorithm], "network": {"kind": kind, "hidden": 16}}
@@ -217,7 +217,7 @@ def test_tf_agents_own_driver_collects_the_same(algorithm: str, tiny: dict[str, 
     from tf_agents.policies.py_tf_eager_policy import PyTFEagerPolicy
 
     from agents.drl.training.experience import how_to_play, rollouts_of
-    from agents.drl.training.trainer import learner_of
+    from agents.drl.training.learners.learner import learner_of
     from agents.drl.training.worlds import worlds_of
     from environment.kernel.rule_options import RewardOptions
     from environment.training.tf import ClusterEnvironment
@@ -296,8 +296,8 @@ def test_a_run_is_not_resumed_with_other_jobs(tiny: dict[str, Any], tmp_path: Pa
 
 def test_a_learner_makes_one_graph_for_any_number_of_steps(tiny: dict[str, Any]) -> None:
     """One of the first number alone rounds otherwise: a run that was resumed would end with other weights."""
+    from agents.drl.training.learners.learner import learner_of
     from agents.drl.training.learners.reinforce import ReinforceLearner
-    from agents.drl.training.trainer import learner_of
     from agents.drl.training.worlds import worlds_of
 
     values = {**tiny, **SHORT["reinforce"], "workloads": {"burst": 1.0}, "cluster": "paper"}
@@ -421,7 +421,8 @@ def curve(folder: Path) -> list[dict[str, Any]]:
 
 def test_kept_weights_are_averages_over_iterations(tiny: dict[str, Any], tmp_path: Path) -> None:
     """Two iterations are averaged by hand; the deployed model considers as many jobs as when evaluated."""
-    from agents.drl.training.trainer import learner_of, train
+    from agents.drl.training.learners.learner import learner_of
+    from agents.drl.training.trainer import train
     from agents.drl.training.worlds import worlds_of
 
     evaluation = {"every": 2, "first_seed": 0, "seeds": 1, "considered": 5, "overtaken_at_most": 7}

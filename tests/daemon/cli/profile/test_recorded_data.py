@@ -102,7 +102,7 @@ def test_a_policy_learns_on(data_dir: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_unknown_policies_cannot_be_started_from(data_dir: Path) -> None:
     """The key and the name are told."""
-    from agents.drl.training.trainer import learner_of
+    from agents.drl.training.learners.learner import learner_of
     from agents.drl.training.worlds import worlds_of
 
     with pytest.raises(ConfigError, match="start: nobody: no shipped model"):
