@@ -19,21 +19,22 @@ class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not t
     """Scores of all actions, float32 [B, N + 1], of observations, float32 [B, L]: a Q-network."""
 
     def __init__(
-        self, input_tensor_spec: Any, weights: SharedWeights | Flat, name: str = "ScoreNetwork"
+        self,
+        input_tensor_spec: Any,
+        weights: SharedWeights | Flat,
+        name: str = "ScoreNetwork",
+        shared: list[tf.Variable] | None = None,
     ) -> None:
-        """Begin with these weights; the variables are in their order."""
+        """Begin with these weights, or with another network's variables; they are in the weights' order."""
         super().__init__(input_tensor_spec=input_tensor_spec, state_spec=(), name=name)
         self._kind: Any = type(weights)
         self._compute: Any = _shared if isinstance(weights, SharedWeights) else _flat
-        self._values = [
-            tf.Variable(value, name=field) for field, value in zip(weights._fields, weights, strict=True)
-        ]
+        named = zip(weights._fields, weights, strict=True)
+        self._values = shared or [tf.Variable(value, name=field) for field, value in named]
 
     def of_length(self, input_tensor_spec: Any) -> "ScoreNetwork":
         """The same network, with the same variables, for observations of another length."""
-        other = type(self)(input_tensor_spec, self.weights_as_arrays())
-        other._values = self._values
-        return other
+        return type(self)(input_tensor_spec, self.weights_as_arrays(), shared=list(self._values))
 
     def call(
         self,
@@ -75,9 +76,15 @@ class Actor(ScoreNetwork):
     Observations are {"observation": [B, L], "mask": bool [B, N + 1]}, or [B, L] when all is allowed.
     """
 
-    def __init__(self, input_tensor_spec: Any, weights: SharedWeights | Flat, name: str = "Actor") -> None:
-        """Begin with these weights; the variables are in their order."""
-        super().__init__(input_tensor_spec, weights, name=name)
+    def __init__(
+        self,
+        input_tensor_spec: Any,
+        weights: SharedWeights | Flat,
+        name: str = "Actor",
+        shared: list[tf.Variable] | None = None,
+    ) -> None:
+        """Begin with these weights, or with another network's variables; they are in the weights' order."""
+        super().__init__(input_tensor_spec, weights, name=name, shared=shared)
 
     def call(
         self,

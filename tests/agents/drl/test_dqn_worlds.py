@@ -12,6 +12,7 @@ from conf.schema.training import TrainingSpec
 
 if TYPE_CHECKING:
     from agents.drl.training.learners.dqn_worlds import DrawnDqnLearner
+    from agents.drl.training.worlds import Worlds
 
 #: What TensorFlow and TF-Agents say when they are imported and compile.
 pytestmark = [
@@ -32,13 +33,19 @@ SPEC: dict[str, Any] = {
 }  # fmt: skip
 
 
+def worlds(values: dict[str, Any] = SPEC) -> "Worlds":
+    """Worlds to train on."""
+    from agents.drl.training.worlds import worlds_of
+
+    return worlds_of(build(TrainingSpec, values, "spec"))
+
+
 def learner(values: dict[str, Any] = SPEC) -> "DrawnDqnLearner":
     """A learner with fresh weights."""
     from agents.drl.training.learners.dqn_worlds import DrawnDqnLearner
     from agents.drl.training.learners.learner import learner_of
-    from agents.drl.training.worlds import worlds_of
 
-    made = learner_of(worlds_of(build(TrainingSpec, values, "spec")))
+    made = learner_of(worlds(values))
     assert isinstance(made, DrawnDqnLearner)
     return made
 
@@ -84,3 +91,15 @@ def test_rewards_are_over_those_of_the_reference() -> None:
     found = compared(record, np.array([[10.0, 20.0], [30.0, 40.0]]))
     assert (found.rewards * 5).tolist() == [[1, -8, -17, 4], [-25, 6, -33, 8]]
     assert record.rewards.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+
+
+def test_a_network_for_another_length_has_the_same_variables_alone() -> None:
+    """Others would be reported by TensorFlow as without gradients, and saved."""
+    import tensorflow as tf
+
+    network = learner().network
+    [of_vm, _] = worlds().features
+    length = network.input_tensor_spec.shape[0] + of_vm
+    other = network.of_length(tf.TensorSpec((length,), tf.float32))
+    other.create_variables()
+    assert [variable.ref() for variable in other.variables] == [one.ref() for one in network.variables]
