@@ -70,7 +70,7 @@ def at_most(entries: int) -> BeforeValidator:
             return values
         if len(values) > entries:
             raise ValueError(
-                f"should have at most {counted(entries, 'entry', 'entries')}, and has {len(values)}"
+                f"should have at most {counted(entries, 'entry', 'entries')}, and has {len(values):,}"
             )
         texts = chain(values, values.values()) if isinstance(values, Mapping) else values
         size = sum(len(text) for text in texts if isinstance(text, str))

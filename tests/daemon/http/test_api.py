@@ -685,7 +685,7 @@ def test_lists_are_bounded(api: Api, key: str, entry: Any, most: int) -> None:
 
     (error,) = asked(most + 1)
     assert error["field"] == key
-    assert error["message"].startswith(f"should have at most {most} entries, and has {most + 1}")
+    assert error["message"].startswith(f"should have at most {most:,} entries, and has {most + 1:,}")
     long = {f"a{n}": "x" * 30_000 for n in range(40)} if named else ["x" * 30_000] * 40
     if key not in ("after", "resources", "labels"):
         with pytest.raises(
