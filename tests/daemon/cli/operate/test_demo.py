@@ -45,7 +45,8 @@ with subprocess.Popen([sys.executable, "-c", parent, stubborn], stdout=subproces
 
 STAYING = """
 import sys
-from daemon.cli import demo, main
+from daemon.cli import main
+from daemon.cli.operate import demo
 
 demo.JOBS, demo.DEFAULT_URL = (("wordcount", 1),), sys.argv[1]
 sys.exit(main(["demo", "--stay", "--data-dir", sys.argv[2]]))
@@ -167,7 +168,11 @@ def test_its_page_stays_where_commands_ask(tmp_path: Path) -> None:
     with said.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         try:
             for news in (b"queued", b"running", b"finished", b"stays until Ctrl-C"):
-                until(lambda news=news: news in said.read_bytes(), said.read_text)  # type: ignore[misc]
+                until(
+                    lambda news=news: news in said.read_bytes() or process.poll() is not None,  # type: ignore[misc]
+                    said.read_text,
+                )
+                assert news in said.read_bytes(), said.read_text()
             assert f"on the page at {url}, which stays until Ctrl-C" in said.read_text()
             page = httpx.get(url, headers={"Accept": "text/html"})
             assert page.text.startswith("<!doctype html>")
