@@ -53,7 +53,9 @@ def _number(job: Json) -> str:
 
 def others_of(of: Json) -> str:
     """Resources beside cpus and memory: `, 2 gpus`; empty for most."""
-    return "".join(f", {amount:.10g} {name}" for name, amount in of["resources"].items())
+    from environment.resources import told
+
+    return "".join(f", {told(name, amount)}" for name, amount in of["resources"].items())
 
 
 def change_line(job: Json) -> str:

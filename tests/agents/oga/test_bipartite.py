@@ -77,7 +77,7 @@ def test_memory_grows_with_edges() -> None:
     [
         ({"edges": [(0, 2)]}, "edges: should join ports 0 to 0 and instances 0 to 1"),
         ({"edges": [(0, 1), (0, 1)]}, "edges: one is given twice"),
-        ({"requests": [[1.0]]}, "requests are of 1 resources, capacities of 2"),
+        ({"requests": [[1.0]]}, "requests are of 1 resource, capacities of 2"),
         ({"requests": [[1.0, -1.0]]}, "requests: must be finite and not negative"),
         ({"capacities": [1.0, 2.0]}, "capacities: should be a table"),
         ({"utilities": 4}, "utilities: codes from 0 to 3"),
@@ -85,7 +85,7 @@ def test_memory_grows_with_edges() -> None:
         ({"beta": 1.5}, "beta: must be between 0 and 1"),
         ({"request": "each"}, "request: should be per_channel or total, found 'each'"),
         ({"ports": ["a", "b"]}, "ports: 1 different names expected, found 2"),
-        ({"jobs": [0, 1]}, "jobs: one number from 0 for each of the 1 ports"),
+        ({"jobs": [0, 1]}, "jobs: one number from 0 for each of the 1 port"),
     ],
 )
 def test_what_cannot_be_a_model_is_refused(change: dict[str, object], complaint: str) -> None:

@@ -145,7 +145,7 @@ def test_what_is_doubtful(store: Store) -> None:
         return build(UsersSection, {"header": header} if header else {}, "c")
 
     assert "every user of this machine" in doubtful_proxies(section(**{"from": ["127.0.0.1"]}))
-    assert "all of them" in doubtful_proxies(section(**{"from": ["10.0.0.0/7"]}))
+    assert "all of its hosts" in doubtful_proxies(section(**{"from": ["10.0.0.0/7"]}))
     assert doubtful_proxies(section(**{"from": ["10.0.0.0/8"]})) == doubtful_proxies(section()) == ""
     with closing(Directory(store.users)) as directory:
         directory.put("ann", "admin", None, None)

@@ -27,12 +27,14 @@ from tests.builders import make_job, make_vm
 from tests.environment.model.walks.random_walks import ACTIONS, Chaos
 
 VMS = (make_vm("vm-1", 4, 8192), make_vm("vm-2", 4, 4096), make_vm("vm-3", 8, 2048), make_vm("vm-4", 2, 2048))
-_ASKED = r"of (?P<asked>\d+) executors? of (?P<cpus>[\d.]+) cpus and (?P<memory>\d+) MiB"
+_ASKED = r"of (?P<asked>\d+) executors? of (?P<cpus>[\d.]+) cpus? and (?P<memory>\d+) MiB"
 _ROOM = re.compile(rf"room for (?P<room>\d+) {_ASKED}(; of (?P<vms>\d+) VMs?, (?P<lacks>[^;]+))?(; .+)?")
 _LEFT_OUT = re.compile(
     r"is left out (until .+|while .+ tries it), its last (?P<launches>\d+) launches never ran: .+"
 )
 
+#: What several VMs do that one does.
+_OF_SEVERAL = {"lacks": "lack", "has": "have", "is": "are"}
 #: The walk adds floats up.
 _TOLERANCE = 0.0005
 
@@ -233,8 +235,8 @@ class Walk(Chaos):
         assert int(found["memory"]) == request.memory_mib
         counted = Counter[str]()
         for part in (found["lacks"] or "").split(" and ") if found["lacks"] else ():
-            number, _, what = part.partition(" ")
-            counted[what] = int(number)
+            number, verb, what = part.split(" ", 2)
+            counted[f"{_OF_SEVERAL.get(verb, verb)} {what}"] = int(number)
         assert counted == words, (said, words)
         if found["lacks"]:
             assert int(found["vms"]) == len(rooms)

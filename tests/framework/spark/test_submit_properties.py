@@ -94,7 +94,10 @@ def test_executors_and_cores_follow_from_what_is_said(
             {"spark.executor.cores": "4", "spark.cores.max": "2"},
             "spark.executor.cores=4 is more than spark.c",
         ),
-        ({"spark.executor.instances": "3", "spark.cores.max": "2"}, "spark.executor.instances=3 of 1 cores"),
+        (
+            {"spark.executor.instances": "3", "spark.cores.max": "2"},
+            "spark.executor.instances=3 of 1 core each",
+        ),
         ({"spark.task.cpus": "2"}, "spark.task.cpus=2 is more than spark.executor.cores=1"),
         (
             {"spark.executor.instances": "0"},
@@ -436,7 +439,9 @@ def test_gpus_bound_executors_that_are_asked_for() -> None:
     assert (shared["executors"]["max"], shared["resources"]) == (2, {"gpus": 2.0})
     each = job_properties({**dynamic, "spark.mesos.executor.gpus": "2"}).fields
     assert (each["executors"]["max"], each["resources"]) == (2, {"gpus": 2.0})
-    with pytest.raises(PropertyError, match=r"spark\.mesos\.gpus\.max=5: is less than one for each of 10000"):
+    with pytest.raises(
+        PropertyError, match=r"spark\.mesos\.gpus\.max=5: is less than one for each of 10,000"
+    ):
         job_properties(dynamic)
     with pytest.raises(PropertyError, match=r"=4 is more than spark\.mesos\.gpus\.max allows, 2"):
         job_properties({**dynamic, "spark.mesos.executor.gpus": "2", f"{DYNAMIC}minExecutors": "4"})

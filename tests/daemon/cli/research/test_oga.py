@@ -107,7 +107,7 @@ def test_a_setting_is_swept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (["run", "--load", "a.npz", "--seeds", "2"], "--load: goes without --seeds"),
         (["run", "--load", "a.npz", "--jobs-per-type", "2"], "--load: goes without --jobs-per-type"),
         (["run", "--load", "a.npz", "--alibaba", "d"], "--load: goes without --alibaba"),
-        (["run", *SMALL, "--gang", "2"], "gang: between 0 and the 1 tasks of a job, found 2"),
+        (["run", *SMALL, "--gang", "2"], "gang: between 0 and the 1 task of a job, found 2"),
         (["run", *SMALL, "--tasks", "0"], "tasks: at least 1 expected, found 0"),
         (["run", *SMALL, "--tasks", "4", "--floor", "1.5"], "floor: more than 0 and at most 1"),
         (["run", *SMALL, "--jobs-per-type", "300"], "jobs_per_type: between 1 and 255, found 300"),

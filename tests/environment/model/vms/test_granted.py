@@ -28,7 +28,7 @@ SIZES = (Resources.of(1.5, 1000), Resources.of(0.125, 2048))
         ((0, 1), SIZES, ()),
         ((0, 0, 1), (), ()),
         ((0,), (), ("1 executor placed, 2 to 3 needed",)),
-        ((0, 1), SIZES[:1], ("1 sizes for 2 executors",)),
+        ((0, 1), SIZES[:1], ("1 size for 2 executors",)),
         ((0, 1), (Resources.of(2.001, 2048), SIZES[1]), ("executor 4 is given 2.001 cpus, not 0.1 to 2",)),
         ((0, 1), (SIZES[0], Resources.of(0.09, 895)),
          ("executor 5 is given 0.09 cpus, not 0.1 to 2", "executor 5 is given 895 MiB, not 896 to 2048")),

@@ -113,7 +113,7 @@ def test_lists_are_bounded(door: Door, key: str) -> None:
     """As those of a job file."""
     many: Any = ["a"] * 10_001 if key == "appArgs" else {f"spark.{n}": "a" for n in range(2001)}
     says = refused(door.create(**{key: many}), 422)
-    assert f"{key}: should have at most {len(many) - 1} entries, and has {len(many)}" in says
+    assert f"{key}: should have at most {len(many) - 1:,} entries, and has {len(many):,}" in says
 
 
 def test_a_submission_is_a_job(door: Door, store: Store) -> None:
