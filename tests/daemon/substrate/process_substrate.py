@@ -30,6 +30,7 @@ from environment.resources import Resources, total
 from environment.types import Vm
 from framework.host.folder_sandbox import FolderSandbox
 from framework.host.process_tree import identity
+from framework.host.stop_signals import unblocked
 from framework.host.unix_users import find_account
 from framework.spark import ProcessSpec
 from framework.substrate import Describe, Emit, Sandbox, Stored
@@ -176,7 +177,8 @@ class ProcessSubstrate:
                     os.chown(path, account.uid, account.gid)
             variables = {"PATH": os.environ["PATH"], **process.environment, **process.secrets}
             command = ["bash", "-c", _RUN, "task", *process.argv]
-            run = subprocess.Popen(command, cwd=folder, env=variables, start_new_session=True, **rights)
+            with unblocked():  # else they would inherit that SIGTERM is blocked here
+                run = subprocess.Popen(command, cwd=folder, env=variables, start_new_session=True, **rights)
         except OSError as error:
             self._drop(task.task_id, task.vm_id, error)
             return
