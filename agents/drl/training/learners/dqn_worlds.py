@@ -53,8 +53,9 @@ class DrawnDqnLearner:
         self._steps = tf.Variable(0, dtype=tf.int64)
         self._reference: SharedWeights | Flat | None = None
         self._replays: dict[int, ReplayBuffer] = {}
-        self._train: dict[int, Any] = {}
         self.agent = self._agent_for(worlds.vms)
+        #: The graph that learns from steps on so many VMs.
+        self._train = {worlds.vms: train_on(self.agent, self._numbers.batch)}
 
     def _agent_for(self, vms: int) -> Any:
         spec, numbers = self._worlds.spec, self._numbers
