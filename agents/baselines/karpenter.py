@@ -1,7 +1,7 @@
 """Placement as under Karpenter, which knows no durations: a partner for comparisons on elastic VMs.
 
-The idle policy is configured elsewhere; Karpenter closes empty VMs (`--keep none` or a short timeout). Under
-Cluster Autoscaler, kube-scheduler places: `least_allocated`, with `--keep timeout:600`.
+The idle policy and moves are configured elsewhere: Karpenter closes empty VMs (`--keep none` or a short
+timeout), and others by its rules of consolidation (`--consolidate`).
 """
 
 from collections.abc import Sequence

@@ -60,7 +60,7 @@ class LeastAllocated:
 
 
 class Tetris:
-    """As Tetris packs (Grandl 2014): each executor goes to the VM with whose free resources it aligns best.
+    """As Tetris packs (Grandl 2014): each executor goes to the VM with the free resources that it fits best.
 
     Alignment is the dot product of what the executor needs and what the VM has free, both as shares of the
     VM. Tetris prefers jobs with little work left besides: `overtake=shortest`.
@@ -77,7 +77,7 @@ class Tetris:
 def _place_each(
     view: ClusterView, request: PlacementRequest, which: str, score: FloatArray, step: FloatArray
 ) -> Decision:
-    """Each executor on the best open VM, whose score falls by `step` then; or wait."""
+    """Place each executor on the best open VM, and lower the VM's score by `step`; or wait."""
     room = view.room_for(request)
     if np.minimum(room, request.count).sum() < request.count:
         return Wait(shortage(view, request))

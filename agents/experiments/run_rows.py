@@ -48,14 +48,18 @@ def _of_jobs(run: SimulatedRun) -> Iterator[Row]:
 def _of_decisions(run: SimulatedRun) -> Iterator[Row]:
     for traced in run.result.decisions:
         decision = traced.decision
-        placed = isinstance(decision, Place)
+        if isinstance(decision, Place):
+            kind, reason = "place", "; ".join(decision.why)
+            vms = _names(decision.placement, run.result.vms)
+        else:
+            kind, reason, vms = "wait", decision.reason, ""
         yield {
             "at": traced.at,
             "job": traced.job,
             "waiting_jobs": traced.queue,
-            "decision": "place" if placed else "wait",
-            "reason": "; ".join(decision.why) if isinstance(decision, Place) else decision.reason,
-            "vms": _names(decision.placement, run.result.vms) if isinstance(decision, Place) else "",
+            "decision": kind,
+            "reason": reason,
+            "vms": vms,
             "faults": "; ".join(traced.faults),
         }
 
