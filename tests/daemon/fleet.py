@@ -34,12 +34,14 @@ def agents() -> list[AgentSpec]:
 class Daemon:
     """One of several daemons; its jobs run a Spark in miniature."""
 
-    def __init__(self, folder: Path, name: str, config: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, name: str, config: dict[str, Any], python: str = sys.executable) -> None:
+        self._python = python
         self.url = f"http://127.0.0.1:{free_port()}"
         self.folder = folder
         self.file = folder / f"{name}.yaml"
         self._log = folder / f"{name}.log"
-        spark = {**MINIATURE, **config.get("spark", {})}
+        versions = {"0.1": {**MINIATURE["versions"]["0.1"], "python": python}}
+        spark = {**MINIATURE, "versions": versions, **config.get("spark", {})}
         listen = self.url.removeprefix("http://")
         self.file.write_text(yaml.safe_dump({**config, "spark": spark, "listen": listen}))
         self._process: subprocess.Popen[bytes] | None = None
@@ -48,11 +50,14 @@ class Daemon:
 
     def up(self) -> None:
         """Start it, and wait until it answers."""
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self.file)]
+        # Another interpreter of the same version finds the packages of this one.
+        packages = [path for path in sys.path if path and not path.startswith(sys.base_prefix)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *packages])}
+        command = [self._python, "-P", "-m", "daemon.cli", "up", "--config", str(self.file)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        until(lambda: self.get("/healthz"), self.log)
+        until(lambda: self.ended or self.get("/healthz"), self.log)
+        assert not self.ended, self.log()
 
     @property
     def pid(self) -> int:
@@ -90,11 +95,12 @@ class Daemon:
 class Fleet:
     """Daemons on one store and one Mesos, each with a data folder: the same one is the same host."""
 
-    def __init__(self, folder: Path, mesos: Mesos, config: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, mesos: Mesos, config: dict[str, Any], python: str) -> None:
         self.started = folder / "started"
         self.started.touch()
         self.mesos = mesos
         self._folder = folder
+        self._python = python
         self._config = {
             "policy": {"name": "rr"},
             **config,
@@ -106,7 +112,7 @@ class Fleet:
     def add(self, host: str = "host", **config: Any) -> Daemon:
         """Another daemon, running; its config may differ."""
         config = {**self._config, "data_dir": str(self._folder / host), **config}
-        self.daemons.append(Daemon(self._folder, f"daemon-{len(self.daemons)}", config))
+        self.daemons.append(Daemon(self._folder, f"daemon-{len(self.daemons)}", config, self._python))
         self.daemons[-1].up()
         return self.daemons[-1]
 
@@ -147,8 +153,8 @@ def fleets(folder: Path, vms: Sequence[AgentSpec] = (), *, isolated: bool = Fals
     try:
         with running(folder / "mesos", list(vms) or agents(), isolated=isolated, **MESOS_TIMES) as mesos:
 
-            def make(**config: Any) -> Fleet:
-                made.append(Fleet(folder, mesos, config))
+            def make(python: str = sys.executable, **config: Any) -> Fleet:
+                made.append(Fleet(folder, mesos, config, python))
                 return made[-1]
 
             try:

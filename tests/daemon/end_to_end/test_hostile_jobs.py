@@ -4,13 +4,15 @@
 
 runs 100 of them; `make test` runs each kind once. Spark is in miniature; a job's driver and executors perform
 its actions, with the rights of jobs where the test runs: another user's rights where root runs it and others
-can read the interpreter.
+can read the repository and an interpreter, the test's own or the system's. Elsewhere, kinds that are harmless
+only then are left out; the test prints as which user jobs ran.
 """
 
 import contextlib
 import os
 import pwd
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -68,15 +70,20 @@ def host(request: pytest.FixtureRequest, folder: Path) -> Iterator[Fleet]:
         except IsolationError as error:
             pytest.skip(f"VMs cannot be isolated here: {error}")
     with fleets(folder, isolated=isolated) as make:
-        fleet = make(**OTHER_USER) if may_be_other(folder) else make()
+        python = python_of_others(folder)
+        fleet = make(python, **OTHER_USER) if python else make()
         fleet.started.chmod(0o666)
         yield fleet
 
 
-def may_be_other(folder: Path) -> bool:
-    """Whether jobs can run as another user here, one that can start the interpreter."""
-    read = [Path(sys.executable), SPARK / "home/driver.py", folder / "good"]
-    return os.geteuid() == 0 and not cannot(find_account("nobody"), read=read)
+def python_of_others(folder: Path) -> str:
+    """An interpreter for a daemon with jobs of another user; empty where there can be no such jobs."""
+    same = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for python in (sys.executable, shutil.which(same, path="/usr/bin:/usr/local/bin")):
+        read = [Path(python or "/nowhere"), SPARK / "home/driver.py", folder / "good"]
+        if os.geteuid() == 0 and not cannot(find_account("nobody"), read=read):
+            return str(python)
+    return ""
 
 
 @pytest.mark.slow
@@ -86,7 +93,7 @@ def test_hostile_jobs_harm_nobody(host: Fleet, folder: Path) -> None:
     Where jobs run as another user, no process that has a job's environment is the daemon's user's.
     """
     daemon = host.add()
-    as_other = may_be_other(folder)
+    as_other = bool(python_of_others(folder))
     environment = environment_of(folder, MODULES)
     names = [name for name, kind in KINDS.items() if as_other or not kind.needs_user]
     # No secret hangs on it.
@@ -105,8 +112,9 @@ def test_hostile_jobs_harm_nobody(host: Fleet, folder: Path) -> None:
             assert any(reason in job["reason"] for reason in REASONS), (name, job["reason"])
     owners = [path.stat().st_uid for path in (folder / "obeyed").iterdir()]
     print(
-        f"{len(hostile)} hostile jobs, {len(names) - len(hostile)} refused; the daemon's memory was "
-        f"{memory_mib(daemon):.0f} MiB at most; {len(owners)} processes obeyed, of {sorted(set(owners))}"
+        f"{len(hostile)} hostile jobs of {'another' if as_other else 'the same'} user, "
+        f"{len(names) - len(hostile)} refused; the daemon's memory was {memory_mib(daemon):.0f} MiB at most; "
+        f"{len(owners)} processes obeyed, of {sorted(set(owners))}"
     )
     assert set(owners) == {pwd.getpwnam("nobody").pw_uid if as_other else os.geteuid()}
     assert memory_mib(daemon) < MEMORY_MIB
