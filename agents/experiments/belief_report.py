@@ -121,7 +121,7 @@ def report(folder: Path, seeds: SeedRange, runner: Runner, jobs: int | None = No
             parts.append(f"{_table(pattern, metric, known, shares)}\n{said}\n")
         parts.append(_findings(pattern, {str(EXACT): known, **others}, found[f"{pattern}, cost $"]))
     draw(found, folder / "belief.png")
-    parts += ["![What is lost by knowing less](belief.png)\n", _LIMITS]
+    parts += ["![Cost of less exact beliefs](belief.png)\n", _LIMITS]
     path = folder / "belief.md"
     path.write_text("\n".join(parts), encoding="utf-8")
     return path
@@ -183,55 +183,55 @@ def _findings(pattern: str, runs: Mapping[str, Sequence[SimulatedRun]], shares: 
         )
         if belief != str(EXACT):
             loser = max(shares, key=lambda policy: shares[policy][belief].mean)
-            line += f"; `{loser}` loses most, {shares[loser][belief]}"
+            line += f"; `{loser}` gets worse by most, {shares[loser][belief]}"
         lines.append(f"{line}.")
     return "\n".join(lines) + "\n"
 
 
-_HEAD = """# What it is worth to know when jobs will end
+_HEAD = """# The value of knowing when jobs will end
 
-A simulator knows when every running job will end; a daemon expects it, and errs. Stoker's simulator once
-showed policies what it knew: the true ends of running jobs, with the 30 % that a bad placement costs and,
-where durations were drawn, the luck of the draw. The rich observation of trained policies has those ends too,
-two features of it are made of them, so that they were told more of durations than reports said. Figures that
-were made so are those of policies which know the future. What policies are shown is belief, made in one place
-for the simulator and the daemon (`environment/view.py`, `environment/kernel/expected_end.py`), and
-`tests/environment/two_worlds/test_two_worlds.py` plays every policy in both, where the same things happen: it
-sees the same before every decision and decides the same.
+A simulator knows when every running job will end; a daemon only estimates it, with errors. Stoker's simulator
+once showed policies the true ends of running jobs, including the 30 % that a bad placement costs and, where
+durations were drawn at random, the drawn value. The rich observation of trained policies also contains those
+ends (two of its features are computed from them), so trained policies received more information on durations
+than the reports stated. Figures from that time are those of policies that know the future. Today policies see
+beliefs, which one module computes for the simulator and the daemon (`environment/view.py`,
+`environment/kernel/expected_end.py`). `tests/environment/two_worlds/test_two_worlds.py` plays the same events
+in both: every policy sees the same input before every decision, and decides the same.
 
-What is believed is an option, `--belief`, of `simulate`, `evaluate` and `reproduce`, a key of training files,
-and an option of the Gymnasium environment:
+The belief is an option, `--belief`, of `simulate`, `evaluate` and `reproduce`, a key of training files, and
+an option of the Gymnasium environment:
 
-| belief | a job is expected to take |
+| belief | expected duration of a job |
 |---|---|
-| `exact` | what it will take, to the second: an oracle, as in Islam 2022 and for the `dqn` that ships |
-| `spread` | that, with a log-normal error as wide as was measured of its type (0.08 where it was not; \
-[fidelity.md](fidelity.md)); nothing is expected of a type that nobody knows |
-| a number | that, with a log-normal error with this standard deviation of its logarithm |
-| `constant` | as long as the workload's jobs do on average, whatever it is |
+| `exact` | the true duration, to the second: an oracle, as in Islam 2022 and for `dqn` |
+| `spread` | the true duration with a log-normal error as wide as the one measured for its type \
+(0.08 without a measurement; [fidelity.md](fidelity.md)); no expectation for an unknown type |
+| a number | the true duration with a log-normal error; the number is its standard deviation |
+| `constant` | the workload's average duration, for every job |
 
-Truth, what happens, stays as it is; it is belief that errs, by job and seed, without bias. So a policy that
-looks at no durations costs the same under each (`ff` below). Of a job that outlasts what was expected, what
-is expected moves on: to the mean of those log-normal durations that are longer than what has passed. With
-`--durations DIR --draw sample` truth is drawn, and `spread` expects the fitted mean.
+The belief changes, not the truth: its error is drawn by job and seed, without bias. So a policy that ignores
+durations costs the same under each belief (`ff` below). When a job outlasts its expected duration, the
+expectation is updated: to the mean of those log-normal durations that are longer than the time passed. With
+`--durations DIR --draw sample` the true durations are drawn at random, and `spread` expects the fitted mean.
 """
-_LEAKED = """## What had leaked
+_LEAKED = """## The leak
 
 Made by `stoker reproduce belief --seeds {count}{seeds.option}` on the paper's cluster, with {seeds}. {method}
 
-*True ends* is what was published of the seeds 100 to 119 while these were shown (revision be9d04a), and
-`exact` what an oracle makes of the seeds here: mean ± standard deviation. The other columns say by how much
-more that costs or takes without an oracle.
+*True ends* are the values published for the seeds 100 to 119 while policies were shown true ends (revision
+be9d04a), and `exact` those of an oracle on the seeds here: mean ± standard deviation. The other columns are
+the increase in cost or time without an oracle.
 
-Where durations are the profiles', as here, true ends are what an oracle tells, so that the first two columns
-differ only where policies do: searches were bounded by time and are bounded by work, `lookahead` begins with
-another plan and lets jobs overtake by another rule, and `reinforce` is one model for every beta, which was
-trained on beliefs of all kinds. What the leak was worth is in the column `spread`.
+Where durations are the profiles', as here, an oracle knows the true ends, so the first two columns differ
+only where the policies changed: searches were limited by time and are now limited by work, `lookahead` starts
+from another plan and lets jobs overtake by another rule, and `reinforce` is one model for every beta, trained
+on beliefs of all kinds. The column `spread` shows how much the leak was worth.
 """
-_LIMITS = """`lookahead` with `draws: 32` plays each plan on 32 draws of what jobs may take, as wide as is
-believed, besides on what is believed of them, at about eight times the work. Under `exact` nothing is drawn.
+_LIMITS = """`lookahead` with `draws: 32` evaluates each plan on the believed durations and on 32 samples of
+them, as wide as the believed error, at about eight times the work. Under `exact` no samples are drawn.
 
-Not covered: in all of these a job's type and preferred placement are known, and types err alike and
-independently from job to job. `reinforce` was trained on worlds with beliefs of all these kinds (its card
-says how), `dqn` on exact ones.
+Not covered: unknown types and preferred placements (all are known here), and errors that differ between types
+or are correlated between jobs. `reinforce` was trained on clusters and workloads with beliefs of all these
+kinds (its card has the details), `dqn` on exact ones.
 """

@@ -160,7 +160,7 @@ def report(fidelity: Fidelity, path: Path, command: str) -> None:
 
 def _lines(fidelity: Fidelity, picture: str, command: str) -> Iterator[str]:
     machine = fidelity.about.get("machine", {})
-    yield "# How faithful the simulator is\n"
+    yield "# Fidelity of the simulator\n"
     yield (
         f"The workload `{fidelity.workload}` under the policy `{fidelity.policy}`, once with real Spark on "
         "the embedded cluster and once in the simulator with durations fitted to measured runs (truth "
@@ -175,7 +175,7 @@ def _lines(fidelity: Fidelity, picture: str, command: str) -> Iterator[str]:
     )
     yield (
         "A duration here is from a job's placement to its end, the time for which it holds its VMs; "
-        "completion begins at submission. Errors are mean absolute percentage errors over jobs, simulated "
+        "completion counts from submission. Errors are mean absolute percentage errors over jobs, simulated "
         "against real.\n"
     )
     yield "| type | duration | completion | cost |\n|---|---:|---:|---:|"
@@ -188,8 +188,8 @@ def _lines(fidelity: Fidelity, picture: str, command: str) -> Iterator[str]:
         f"{same} of {counted(len(fidelity.pairs), 'job')} were on the same VMs in both. "
         "By the paper's rule (the best placement's duration, 1.3 times that when the placement is not good) "
         f"the durations would be {fidelity.paper_error:.1%} off. "
-        "In the simulator a job is slowed down by those that are on its VMs when it is placed, not by those "
-        "that come later.\n"
+        "In the simulator a job is slowed down by the jobs on its VMs when it is placed, not by jobs placed "
+        "later.\n"
     )
     yield f"![real and simulated durations]({picture})\n"
     yield from _job_table(fidelity.pairs)
@@ -237,8 +237,8 @@ def _where(placement: Sequence[str]) -> str:
 def _model_table(model: FittedModel) -> Iterator[str]:
     yield "## The model\n"
     yield (
-        "For every type the kind of model that erred least on runs that it was not fitted to (mean absolute "
-        "percentage error); the spread is the standard deviation of the logarithm of measured over "
+        "For every type, the kind of model with the least error on runs that it was not fitted to (mean "
+        "absolute percentage error); the spread is the standard deviation of the logarithm of measured over "
         "predicted.\n"
     )
     methods = list(next(iter(model.types.values())).errors)
@@ -251,10 +251,10 @@ def _model_table(model: FittedModel) -> Iterator[str]:
 
 
 def _placement_table(grid: Sequence[MeasuredRun]) -> Iterator[str]:
-    yield "## What placement does\n"
+    yield "## The effect of placement\n"
     yield (
         "Durations of the same job on one VM and on several, alone on the cluster: mean ± standard "
-        "deviation, how many runs.\n"
+        "deviation (number of runs).\n"
     )
     effects = placement_effects(grid)
     counts = sorted({vms for by_vms in effects.values() for vms in by_vms})

@@ -132,7 +132,7 @@ def told(found: PairedDifference, lower: str, higher: str) -> str:
     if not found.enough:
         return f"{found}, not judged: {found.pairs} of {found.least} pairs"
     if not found.clear:
-        return f"{found}, not told apart"
+        return f"{found}, not distinguishable"
     return f"{100 * abs(found.mean):.1f} ± {100 * found.error:.1f} % {lower if found.mean < 0 else higher}"
 
 

@@ -209,8 +209,8 @@ def _gains(comparison: RealComparison) -> Iterator[str]:
     reference, *others = comparison.simulated
     if not others:
         return
-    yield f"## What is gained over `{reference}`, and how much of it is real\n"
-    yield "In how many rounds it really was cheaper, or sooner, stands behind.\n"
+    yield f"## Gains over `{reference}`, real and simulated\n"
+    yield "*Cheaper* and *sooner* count the rounds in which the real run was.\n"
     yield "| policy | cost, real | simulated | cheaper | completion, real | simulated | sooner |"
     yield "|---|" + "---:|" * 6
     for policy in others:
@@ -228,7 +228,7 @@ def _gains(comparison: RealComparison) -> Iterator[str]:
         told = f"* {where} `{best}` is the cheapest of these: simulated {_beside(simulated, reference)}, "
         told += f"really {_beside(real, reference)}"
         if simulated > 0 and real > 0:
-            told += f", {real / simulated:.0%} of what was simulated"
+            told += f", {real / simulated:.0%} of the simulated gain"
         yield told + "."
     yield ""
 
@@ -239,7 +239,7 @@ def _beside(gain: float, reference: str) -> str:
 
 def _every_run(comparison: RealComparison) -> Iterator[str]:
     yield "## Every run\n"
-    yield "In the order in which they ran; the load is the machine's, at the end of the run.\n"
+    yield "In order of time; the load is the machine's at the end of the run.\n"
     yield "| round | policy | $ | completion s | duration s | longest wait s | not finished | load |"
     yield "|---:|---|" + "---:|" * 6
     for run in comparison.runs:

@@ -192,29 +192,29 @@ _HEAD = """# The baselines on the paper's workloads
 Made by `stoker reproduce baselines --seeds {count} --belief {belief}{seeds.option}`, with
 {seeds}.
 
-Every policy decides about the same {count} generated workloads of each density of Islam 2022, 7.1,
-normal (50 jobs, Poisson arrivals at 50 an hour) and burst (100 jobs at 600 an hour), on the paper's
-cluster of twelve VMs. Durations come from `profiles/data/paper.yaml`, whose numbers are chosen, as the paper
-does not print its own; so compare policies with each other, not with the paper's dollars. Cells are the mean
-and the standard deviation over seeds. {method}
+Every policy schedules the same {count} generated workloads of each density of Islam 2022, 7.1, normal (50
+jobs, Poisson arrivals at 50 an hour) and burst (100 jobs at 600 an hour), on the paper's cluster of twelve
+VMs. Durations come from `profiles/data/paper.yaml`, whose numbers are assumed, since the paper does not
+publish its own; so compare policies with each other, not with the paper's dollars. Cells are the mean and the
+standard deviation over seeds. {method}
 
-*Cost* is eq. 4. The *bound* is what perfect packing on the cheapest cores would cost; no schedule stays
-below it. *Duration* is from start to end (the paper's "job duration"), *completion* from submission to
-end, the *longest wait* from submission to start. A *violation* is a decision that could not be executed.
-Under *knows* stands on what a policy's decisions depend; how well durations and ends are known says the
-belief ([belief.md](belief.md)). beta 1 weighs cost only, beta 0 time only (`lookahead` keeps a twentieth of
-the other in both). Decisions were timed on a machine that did other work besides.
+*Cost* is eq. 4. The *bound* is the cost of perfect packing on the cheapest cores; no schedule costs less.
+*Duration* is from start to end (the paper's "job duration"), *completion* from submission to end, the
+*longest wait* from submission to start. A *violation* is a decision that could not be executed. *Knows* lists
+the inputs of a policy's decisions; the belief sets how exactly durations and ends are known
+([belief.md](belief.md)). beta 1 weighs cost only, beta 0 time only (`lookahead` gives the other a weight of
+one twentieth in both). Decisions were timed on a machine with other load.
 
-Policies with `overtake` in their names look at 256 jobs of the queue and let at most 128 go before its
-oldest, and so do `greedy`, `drf`, `lookahead` and the trained ones. The others serve first come, first
+Policies with `overtake` in their names consider 256 jobs of the queue and let at most 128 overtake its
+oldest; so do `greedy`, `drf`, `lookahead` and the trained policies. The others serve jobs first come, first
 served.
 """
-_WORTH = """## What overtaking alone is worth
+_WORTH = """## The effect of overtaking alone
 
-The same policy with overtaking beside that without.
+Each policy with overtaking, compared with the same policy without.
 """
-_OURS = """## Ours beside the cheapest partner
+_OURS = """## Stoker's policies beside the cheapest partner
 
-Partners are all of `agents/experiments/partners.py`; the one with the least mean cost of each density is
-taken.
+The partners are listed in `agents/experiments/partners.py`; for each density, the one with the lowest mean
+cost is used.
 """

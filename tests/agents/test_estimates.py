@@ -34,7 +34,7 @@ def test_the_report_says_how_many_were_within(tmp_path: Path, monkeypatch: pytes
     text = report.report(tmp_path, seeds_of("estimates", 1), Runner(workers=0)).read_text()
     assert "| `ff` | all | 2 | as drawn | 50.0 ± 0.0 | 50.0 ± 0.0 | 100.0 ± 0.0 | 1 |" in text
     assert "| `ff` | that wait | 1 | widened | 100.0 ± 0.0 | 0.0 ± 0.0 | 100.0 ± 0.0 | 90 |" in text
-    assert "are within what was told: not judged (1 of 4 days) beside the aim" in text
+    assert "are within the reported interval: not judged (1 of 4 days) beside the aim" in text
     assert "| `greedy` | all | 0 | as drawn | none | none | none | none |" in text
     assert (tmp_path / "estimates.png").stat().st_size > 1000
 
@@ -45,7 +45,7 @@ def test_the_report_says_how_many_were_within(tmp_path: Path, monkeypatch: pytes
         ((0.96, 0.97, 0.97, 0.96), "above"),
         ((0.7, 0.71, 0.7, 0.71), "below"),
         ((0.9, 0.91, 0.9, 0.91), "within"),
-        ((0.94, 0.97, 0.94, 0.97), "not told apart from"),
+        ((0.94, 0.97, 0.94, 0.97), "not distinguishable from"),
         ((0.99, 0.99, 0.99), "not judged"),
     ],
 )

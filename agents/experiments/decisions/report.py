@@ -101,31 +101,36 @@ def report(folder: Path, seeds: SeedRange, extent: Extent, runner: Runner) -> Pa
 
 
 def _head(command: str, seeds: SeedRange, count: int) -> str:
-    return f"""# Decisions where nobody tuned anything
+    return f"""# Decisions on cases that no policy was tuned on
 
 Made by `{command}`: {count} cases
 (`agents/experiments/decisions/shifted_cases.py`), with {seeds}.
 
-Truth is the profiles' durations; beliefs are exact, and wrong by a log-normal error with a standard deviation
-of 0.2. Cost is that of eq. 4 (Islam 2022), completion is from submission to end, on average over jobs, and
-the longest wait is from submission to start. {METHOD}
+True durations are the profiles'; beliefs are either exact or have a log-normal error of standard deviation
+0.2. Cost is that of eq. 4 (Islam 2022), completion is from submission to end, on average over jobs, and the
+longest wait is from submission to start. {METHOD}
 
 In every case a policy is judged by three rules, against the *cheapest of all partners* of that case
 ({len(PARTNERS)}: `agents/experiments/partners.py`):
 
 1. It is not worse than that partner in both cost and completion (*both*).
-2. It is no more than {100 * DEARER:.0f} % dearer (the difference is shown).
-3. No job waits longer than {LONGER:g} times the longest wait under `ff` and one mean duration (*wait x n*,
+2. It costs at most {100 * DEARER:.0f} % more (the difference is shown).
+3. No job waits longer than {LONGER:g} times the longest wait under `ff` plus one mean duration (*wait x n*,
    where {LONGER:g} is allowed).
 """
 
 
 def _who() -> str:
-    lines = ["## Who knows what", "", "| policy | knows, beside the head and what is free |", "|---|---|"]
+    lines = [
+        "## Inputs of each policy",
+        "",
+        "| policy | inputs, besides the first job of the queue and the free resources |",
+        "|---|---|",
+    ]
     for contender in POLICIES:
         facts = knows(contender.name, contender.options)
         lines.append(f"| `{contender.label}` | {', '.join(facts or ()) or '-'} |")
-    return "\n".join([*lines, "", "All that overtake have the same window and the same bound.", ""])
+    return "\n".join([*lines, "", "All policies that overtake have the same window and the same limit.", ""])
 
 
 def _goals(of: Mapping[str, Found]) -> str:
@@ -164,10 +169,10 @@ def _goals(of: Mapping[str, Found]) -> str:
             ]
         lines.append("")
     lines.append(
-        "With free sizes jobs may get as little as half their cpus and executors, by the profile's curve;\n"
-        "they take fewer core-seconds then, so no limit of rigid jobs holds for them. `ogasched` makes\n"
-        "executors smaller in both tables. With `draws=32` plans are valued by what jobs may take as well,\n"
-        "as far as beliefs are said to err ([belief.md](belief.md)), at eight times the work.\n"
+        "With free sizes jobs may get down to half their cpus and executors, by the profile's curve; they\n"
+        "then use fewer core-seconds, so the lower bounds of rigid jobs do not apply. `ogasched` makes\n"
+        "executors smaller in both tables. With `draws=32` plans are also evaluated on samples of the\n"
+        "durations, as wide as the believed error ([belief.md](belief.md)), at eight times the work.\n"
     )
     return "\n".join(lines)
 
@@ -181,9 +186,9 @@ def _summary(belief: str, found: Found, judged: Mapping[str, Mapping[str, RuleVe
     lines = [
         f"## All cases, belief {belief}",
         "",
-        "Ratios to `ff` are geometric means over cases. Beside the cheapest partner stands the mean of the",
-        "differences of cases ± its standard error over cases. A rule is open in a case where it neither",
-        "clearly holds nor is clearly broken.",
+        "Ratios to `ff` are geometric means over cases. *Cost beside the cheapest partner* is the",
+        "mean of the differences of cases ± its standard error over cases. A rule is open in a case where it",
+        "neither clearly holds nor is clearly broken.",
         "",
         "| policy | cost / ff | completion / ff | cost beside the cheapest partner | dearest case | "
         "broken in | open in |",
@@ -215,7 +220,7 @@ def _verdicts(belief: str, judged: Mapping[str, Mapping[str, RuleVerdict]]) -> s
     """Broken rules, by case and policy."""
     labels = [contender.label for contender in JUDGED]
     lines = [
-        f"Rules that are broken, belief {belief}:",
+        f"Broken rules, belief {belief}:",
         "",
         "| case | cheapest partner | " + " | ".join(f"`{label}`" for label in labels) + " |",
         "|---|---|" + "---|" * len(labels),
@@ -230,10 +235,11 @@ def _cases(found: Found, limits: Sequence[CaseLimit]) -> str:
     """Cost of all policies case by case, beside the limit."""
     labels = [contender.label for contender in POLICIES]
     lines = [
-        f"## Dollars by case, belief {BELIEFS[1]}, and the limit",
+        f"## Cost by case, belief {BELIEFS[1]}, and the lower bound",
         "",
-        "No schedule that gives jobs what they ask for costs less than the *lower bound*; *best known* is",
-        "what a search found that knows all jobs to come (`stoker bound` searches longer).",
+        "No schedule that gives jobs their requested sizes costs less than the *lower bound*; *best known*",
+        "is the cheapest schedule that a search with all jobs known in advance found (`stoker bound`",
+        "searches longer).",
         "",
         "| case | lower bound | best known | " + " | ".join(f"`{label}`" for label in labels) + " |",
         "|---|" + "---:|" * (len(labels) + 2),
@@ -259,12 +265,16 @@ def _small(runs: Sequence[PolicyRun], limits: Sequence[CaseLimit]) -> str:
     lines = [
         "## Small instances and their optimum",
         "",
-        f"{len(limits) // 2} instances of five or six gangs on three or four VMs, beliefs exact: as the",
-        "gangs come, within minutes, and with the same gangs all there at the start. The optimum in cost",
-        "(`stoker bound`) knows who will come; where all are there, so does a policy that sees the queue.",
-        f"Of {proven} and {proven_at_once} it is proven, of the others the best known schedule is taken.",
+        f"{len(limits) // 2} instances of five or six gangs on three or four VMs, with exact beliefs: once",
+        "with gangs that arrive within minutes, once with the same gangs all queued at the start. The",
+        "optimum in cost (`stoker bound`) knows all arrivals; with all gangs queued at the start, so does a",
+        (
+            f"policy that sees the queue. The optimum is proven for {proven} and {proven_at_once} "
+            "instances; for the"
+        ),
+        "others the best known schedule is used.",
         "",
-        "| policy | above the optimum | at most | all there at the start | at most |",
+        "| policy | above the optimum | at most | all queued at the start | at most |",
         "|---|---:|---:|---:|---:|",
     ]
     for policy, shares in sorted(comes.items(), key=lambda item: float(np.mean(item[1]))):
@@ -274,10 +284,11 @@ def _small(runs: Sequence[PolicyRun], limits: Sequence[CaseLimit]) -> str:
     if open_ones:
         lines += [
             "",
-            f"Where it is not proven, the best known is {100 * np.mean(open_ones):.1f} % over the bound.",
+            f"Where the optimum is not proven, the best known cost is {100 * np.mean(open_ones):.1f} % above "
+            "the lower bound.",
         ]
     return "\n".join(
-        [*lines, "", "`ogasched` gives jobs less than they ask for, so that it can be below.", ""]
+        [*lines, "", "`ogasched` gives jobs less than they ask for, so it can be below the optimum.", ""]
     )
 
 
@@ -330,7 +341,7 @@ def _draw_small(runs: Sequence[PolicyRun], limits: Sequence[CaseLimit], path: Pa
     policies = sorted(comes, key=lambda policy: -np.mean(comes[policy]))
     figure = Figure(figsize=(8, 6), layout="constrained")
     axes = figure.subplots()
-    for shift, of, label in ((0.2, comes, "as they come"), (-0.2, at_once, "all there at the start")):
+    for shift, of, label in ((0.2, comes, "as they come"), (-0.2, at_once, "all queued at the start")):
         places = [number + shift for number in range(len(policies))]
         axes.barh(places, [100 * np.mean(of[policy]) for policy in policies], 0.4, label=label)
     axes.set_yticks(range(len(policies)), policies)
@@ -340,17 +351,18 @@ def _draw_small(runs: Sequence[PolicyRun], limits: Sequence[CaseLimit], path: Pa
     figure.savefig(path, dpi=90)
 
 
-_LIMITS = """## Why rules are broken
+_LIMITS = """## Reasons for broken rules
 
-* `greedy` places each job by what that job adds, and counts time for four fifths: in light load,
-  where no job waits for room, it pays for the shorter way where `ilp` takes the cheaper one.
+* `greedy` places each job by the cost and time that this job adds, and weighs time with four fifths: under
+  light load, where no job waits for room, it pays for the faster placement where `ilp` chooses the cheaper
+  one.
 * `dqn` was trained on the paper's cluster alone, and its network sees times and prices on fixed
   scales (`tests/agents/baselines/test_scales.py` expects it to depend on both): elsewhere it waits where it
   should not.
-* `ogasched` gives executors less than they ask for, which pays where many jobs wait, and costs where
-  none does.
-* The optimum of small instances knows which jobs will come; most of the distance to it is out of reach of a
-  policy that does not.
+* `ogasched` gives executors less than they ask for, which saves cost where many jobs wait, and adds cost
+  where none waits.
+* The optimum of small instances knows all arrivals; most of the distance to it is out of reach of a policy
+  that does not.
 
 Not covered: pools of VMs that are opened and closed ([elastic.md](elastic.md)), and durations
 that depend on who shares a VM ([fidelity.md](fidelity.md)).

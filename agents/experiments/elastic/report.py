@@ -96,7 +96,7 @@ def table(found: Found, least: int) -> str:
     partners = [best_of(found, partner) for partner in AIMS]
     titles = [title for title, _ in _TITLES.values()]
     titles[1:1] = [f"beside the cheapest of {partner.removeprefix('like ')}" for partner in AIMS]
-    lines = ["| who decides and keeps | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
+    lines = ["| policy and idle policy | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
     for setup, numbers in found.items():
         cells = [_cell(numbers[number], digits) for number, (_, digits) in _TITLES.items()]
         cells[1:1] = [str(difference(numbers["bill"], found[partner]["bill"], least)) for partner in partners]
@@ -129,12 +129,12 @@ def findings(found: Found, least: int) -> str:
 
 
 def keepers(runs: Sequence[ElasticRun]) -> str:
-    """The section on each policy with each keeper: a table for each scene of such."""
+    """The section on each policy with each idle policy: a table for each scene."""
     parts = [_KEEPERS]
     for name in dict.fromkeys(run.scene for run in runs):
         of_scene = [run for run in runs if run.scene == name]
         found, seeds = averages(of_scene), {run.seed for run in of_scene}
-        head = " | ".join(["who decides", *map(str, EVERY_KEEPER)])
+        head = " | ".join(["policy", *map(str, EVERY_KEEPER)])
         lines = [f"| {head} |", "|---|" + "---:|" * len(EVERY_KEEPER)]
         for policy in EVERY_POLICY:
             of = [found.get(f"{policy}, {keeper}") for keeper in EVERY_KEEPER]
@@ -163,10 +163,10 @@ def _bill_and_completion(found: Mapping[str, Statistic], seeds: int) -> str:
     return f"{_cell(bill, 1)} $, {_cell(completion, 0)} s"
 
 
-_KEEPERS = """## Every policy with every keeper
+_KEEPERS = """## Every policy with every idle policy
 
-Boots of 60 s. Cells are the bill and the average completion. `dqn` and `reinforce` are the trained models
-that ship; `ogasched` gives executors less than they ask for. A day is of one seed, and without `ilp`, which
+Boots of 60 s. Cells are the bill and the average completion. `dqn` and `reinforce` are the trained models in
+this repository; `ogasched` gives executors less than they ask for. A day has one seed, and omits `ilp`, which
 takes minutes for it.
 """
 
@@ -175,7 +175,7 @@ def about(runs: Sequence[ElasticRun]) -> str:
     """Introduction to a scene before its tables."""
     fixed = {run.setup: run.vms for run in runs if run.setup.startswith("fixed")}
     bound = Statistic({run.seed: run.numbers["bound"] for run in runs})
-    said = f"No schedule pays less than {_cell(bound, 1)} dollars: perfect packing, nothing idle, no boots."
+    said = f"No schedule pays less than {_cell(bound, 1)} dollars: perfect packing, no idle VMs, no boots."
     if fixed:
         said += (
             " Fixed clusters have "
@@ -185,7 +185,7 @@ def about(runs: Sequence[ElasticRun]) -> str:
             + "."
         )
     if len(seeds := {run.seed for run in runs}) == 1:
-        said += f" All of this is of the seed {min(seeds)} alone, so that nothing is known of the spread."
+        said += f" All figures are of the seed {min(seeds)} alone, so the spread is unknown."
     refused = max(run.refused for run in runs)
     return said + (f" {counted(refused, 'task')} larger than any VM left out." if refused else "") + "\n"
 
@@ -227,42 +227,42 @@ def draw(runs: Sequence[ElasticRun], path: Path) -> None:
 
 
 #: Text before the tables.
-HEAD = """# The bill where VMs come and go
+HEAD = """# The bill of clusters whose VMs open and close
 
 Made by `stoker reproduce elastic --seeds {count}{asked}`, with {seeds}.
 
-The same jobs run on VMs that are opened when they are needed and closed when they are not
-([elastic.md](../elastic.md)). A VM boots for 30, 60 or 120 seconds, is charged
-for a minute at least, and then by the second. Durations are those of the profiles
-(truth `profile`), and believed with an error of 20 % (belief `0.2`); of
-Alibaba's tasks nothing is known. Cells are mean ± standard deviation over
-seeds; *beside* are differences of bills. {method}
+The same jobs run on VMs that are opened when needed and closed when not ([elastic.md](../elastic.md)). A VM
+boots for 30, 60 or 120 seconds, is charged for a minute at least, and then by the second. Durations are those
+of the profiles (truth `profile`), and believed with an error of 20 % (belief `0.2`); the durations of
+Alibaba's tasks are unknown. Cells are mean ± standard deviation over seeds; *beside* are differences of
+bills. {method}
 
-* *fixed*: VMs that are always there, all of the cluster, or so many that they have the cores which are used
-  on average; `ff` decides.
-* *like Cluster Autoscaler*: `cluster_autoscaler`, by who goes first, how kube-scheduler scores and by which
-  expander VMs are opened; a VM is closed when it has been idle for ten minutes.
-* *like Karpenter*: `karpenter`, which fills open VMs and opens the cheapest that fits, by who goes first and
-  by the rule of consolidation; what is empty is closed at once, or (*kept*) when it has been idle for as long
-  as it boots. [elastic.md](../elastic.md#partners) has the settings and where each is documented.
-* Baselines with jobs that overtake, which close VMs at once, are partners, too.
+* *fixed*: VMs that are always open: all of the cluster, or as many as have the cores used on average; `ff`
+  decides.
+* *like Cluster Autoscaler*: `cluster_autoscaler`, in variants of job order, kube-scheduler's scoring and the
+  expander that chooses new VMs; a VM is closed when it has been idle for ten minutes.
+* *like Karpenter*: `karpenter`, which fills open VMs and opens the cheapest that fits, in variants of job
+  order and consolidation rule; an empty VM is closed at once, or (*kept*) when it has been idle for as long
+  as it boots. [elastic.md](../elastic.md#partners) lists the settings and where each is documented.
+* Baselines with overtaking, which close VMs at once, are also partners.
 * `greedy` and `lookahead` are Stoker's, each with the idle policy that closes VMs.
 
-What each is shown, and what it may do, is not the same:
+The policies differ in their inputs and in what they may do:
 
-| who decides | knows of jobs, beside their sizes | has a job wait that fits | lets jobs overtake one |
+| policy | inputs on jobs, besides their sizes | delays a job that fits | lets jobs overtake another |
 |---|---|---|---|
 | *fixed* | nothing | no | no |
 | like either autoscaler | nothing; *shortest*, *best*: expected durations | no | 128 at most |
 | baselines, *shortest*, *best* | expected durations; `aep`, `ilp`: preferred placement | no | 128 at most |
-| `greedy` | the same, and 256 jobs of the queue | for 0.5x what it is expected to take | 128 at most |
-| `lookahead` | the same, and 256 jobs of the queue | for 2x what it is expected to take | 128 at most |
+| `greedy` | the same, and 256 jobs of the queue | for 0.5x its expected duration | 128 at most |
+| `lookahead` | the same, and 256 jobs of the queue | for 2x its expected duration | 128 at most |
 
-A partner is its cheapest variant in each table, found on the same seeds as it is judged on, which favours the
-partner. Ours that are judged below a table were chosen before: `greedy` and `lookahead`, each `planned`.
+Each partner is represented by its cheapest variant in each table, selected on the seeds of that table, which
+favours the partner. The policies judged below a table were chosen beforehand: `greedy` and `lookahead`, each
+`planned`.
 
 *Completion* is from submission to end, boots included. *Booting* and *idle* are shares of the bill; *idle*
-has what is charged beyond the time for which a VM was there. What is left of the bill is for VMs that hold
-executors, with the room on them that nobody uses. The bound knows no boots and no jobs that fit badly.
-A few of Alibaba's tasks last for weeks: which VMs these keep open, nobody knowing it, makes most of the bill.
+includes charges beyond the time a VM was open. The rest of the bill is for VMs with executors, including
+their unused resources. The bound ignores boots and jobs that pack badly. A few of Alibaba's tasks last for
+weeks, which no policy knows in advance: the VMs that these keep open make up most of the bill.
 """

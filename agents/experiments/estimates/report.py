@@ -60,7 +60,7 @@ def over_seeds(found: Sequence[EstimatedJob], of: str, *, mended: bool) -> Stati
 def table(found: Sequence[EstimatedJob]) -> str:
     """A Markdown table: a row for each policy and kind of jobs, sampled and reported."""
     lines = [
-        "| policy | jobs | number | told | start (%) | end (%) | cost (%) | start, width (s) |",
+        "| policy | jobs | number | interval | start (%) | end (%) | cost (%) | start, width (s) |",
         "|---|---|---:|---|---:|---:|---:|---:|",
     ]
     for policy in POLICIES:
@@ -101,7 +101,8 @@ def findings(found: Sequence[EstimatedJob]) -> str:
             error = standard_error([*share.values.values()])
             lines.append(
                 f"* `{policy}`: {share.mean:.1%} ± {error:.1%} (standard error) of the true starts "
-                f"{kind} are within what was told: {place(share)} the aim of {AIM[0]:.0%} to {AIM[1]:.0%}."
+                f"{kind} are within the reported interval: {place(share)} the aim of {AIM[0]:.0%} to "
+                f"{AIM[1]:.0%}."
             )
     return "\n".join(lines) + "\n"
 
@@ -115,7 +116,7 @@ def place(share: Statistic) -> str:
         return "above"
     if high < AIM[0]:
         return "below"
-    return "within" if AIM[0] <= low and high <= AIM[1] else "not told apart from"
+    return "within" if AIM[0] <= low and high <= AIM[1] else "not distinguishable from"
 
 
 def draw(found: Sequence[EstimatedJob], path: Path) -> None:
@@ -156,27 +157,27 @@ _HEAD = """# Whether estimates come true
 Made by `stoker reproduce estimates --seeds {count}{given}`, with {seeds}.
 
 A day of Facebook's arrivals (5,892 jobs unless told otherwise) on fifty of the hundred VMs under a policy,
-where about a third to a half of the jobs wait. Truth is the profiles' durations, belief has the error that
-was measured of their types (belief `spread`). Of one of {every} jobs an estimate is made when it is
-submitted, as the daemon makes it: what the policy is shown then is played forward on {draws} draws of
-what is believed, jobs that run given that they run still, and nobody else comes. *As drawn* is the
-interval between the twentieth parts of the draws at both ends; *widened* is what users are told: each
-end moved outwards by the factor by which the ends of earlier estimates were off at that time, but for
-the twentieth part of them (split conformal prediction): of those 60 of the latest 300 that foretold about
-as much, once 20 that waited are known. Of a job it is learned when it starts and ends, never before.
+where about a third to a half of the jobs wait. True durations are the profiles'; beliefs have the error
+measured for each type (belief `spread`). One of {every} jobs gets an estimate when it is submitted, made as
+in the daemon: the policy's input at that time is simulated forward on {draws} samples of the believed
+durations (for running jobs, given that they still run), without later arrivals. *As drawn* is the interval of
+the samples without the lowest and the highest twentieth. *Widened* is the interval reported to users: each
+end is moved outwards by the factor that covers all but a twentieth of the errors of earlier estimates known
+at that time (split conformal prediction): of the latest 300, the 60 with the most similar predictions, once
+20 jobs that waited are known. A job's true times are used from its start and end on, never earlier.
 
-Cells are the share of the truth within the interval, mean ± standard deviation over seeds; 2 seconds
-beside it do not count. *That wait* are the jobs that waited for more than 2 seconds, or were told that
-they might: of the others there is little to tell. The *width* is the median's.
+Cells are the share of true values within the interval, mean ± standard deviation over seeds; an error of up
+to 2 seconds counts as within. *That wait* are the jobs that waited for more than 2 seconds, or were predicted
+to; the others start at once. The *width* is the median width.
 """
-_PICTURE = "![What was told beside what came](estimates.png)\n"
-_LIMITS = """Draws know nothing of jobs that come later. Under `ff` these wait behind; under `greedy` they
-overtake, so that many start later than any draw says, and widening mends that at the price of
-wider intervals: the more, the longer a job is to wait. What a job pays is less than was drawn where others
-come to share its VMs.
+_PICTURE = "![Reported intervals beside true starts](estimates.png)\n"
+_LIMITS = """The samples contain no jobs that arrive later. Under `ff` these wait behind the estimated job;
+under `greedy` they overtake it, so many jobs start later than in any sample. Widening corrects this with
+wider intervals, the more, the longer a job is predicted to wait. A job costs less than in the samples where
+later jobs share its VMs.
 
-Real jobs on the embedded cluster: [estimates-live.md](estimates-live.md). Not covered: days that were
-measured; policies that learn; VMs that come and go. Only the estimated jobs are learned from here, while the
-daemon learns from all that wait: the fewer are estimated (`--every`), the more of the day is over before
-anything is widened.
+Real jobs on the embedded cluster: [estimates-live.md](estimates-live.md). Not covered: measured days;
+policies that learn; VMs that open and close. Intervals are calibrated on the estimated jobs alone here, while
+the daemon uses all jobs that wait: the fewer jobs are estimated (`--every`), the later in the day widening
+begins.
 """

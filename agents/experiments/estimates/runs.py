@@ -26,7 +26,7 @@ from environment.view import ClusterView
 POLICIES = ("ff", "greedy")
 #: As the daemon.
 DRAWS = 20
-#: One of so many jobs is estimated.
+#: Estimate one of N jobs.
 EVERY = 15
 #: Every other VM of the hundred: on all of them one job of 25 waits.
 STEP = 2

@@ -38,7 +38,7 @@ _METRICS = {
 #: Metrics for which tables show the value under exact knowledge beside that under belief.
 _BESIDE = ("cost", "average_completion")
 _FIGURES = {
-    "cost": ("Fig. 6: what the VMs cost", "islam2022-cost.png"),
+    "cost": ("Fig. 6: cost of the VMs", "islam2022-cost.png"),
     "average_duration": ("Fig. 7: average duration", "islam2022-duration.png"),
     "good_placements": ("Fig. 8: good placements", "islam2022-good.png"),
 }
@@ -75,9 +75,9 @@ def report(
     )
     known, found, larger = _by_scene(oracle), _by_scene(runs), _by_scene(of_larger)
     parts = [_HEAD.format(seeds=seeds, count=len(seeds), scaled=len(scaled), belief=belief, method=METHOD)]
-    parts += ["## What the paper claims\n", _CLAIMS.format(belief=belief)]
+    parts += ["## The paper's claims\n", _CLAIMS.format(belief=belief)]
     parts.append(_beside(claims(known), claims(found), belief))
-    parts += ["## What trained policies should reach\n", _AIMS.format(belief=belief)]
+    parts += ["## Aims for trained policies\n", _AIMS.format(belief=belief)]
     parts += [_judged(aims(found, larger)), durations_of([*runs, *of_larger]) + "\n", _TRIED]
     parts += [_pattern(pattern, runs, oracle, found, known) for pattern in PATTERNS]
     parts += [_figures(found, belief, folder), _front(found, folder), _scaled(larger, of_larger, len(scaled))]
@@ -224,74 +224,72 @@ Made by `stoker reproduce islam2022 --seeds {count} --scaled-seeds {scaled} --be
 with {seeds}.
 
 M. T. Islam, S. Karunasekera, R. Buyya, *Performance and Cost-Efficient Spark Job Scheduling Based on Deep
-Reinforcement Learning in Cloud Computing Environments*, chapter 7, with the models that ship with Stoker.
+Reinforcement Learning in Cloud Computing Environments*, chapter 7, with the models in this repository.
 Every policy decides about the same {count} generated workloads of each density:
 normal (50 jobs, Poisson arrivals at 50 an hour) and burst (100 jobs at 600 an hour), on the paper's twelve
 VMs. Cells are the mean ± the standard deviation over seeds. {method} A model's card says how it was trained.
 
-The paper does not print the durations of its jobs, so its dollars and seconds are not to be compared with
-these, only which policy is ahead, and by how much. *Cost* is eq. 4. *Duration* is from start to end (the
-paper's "job duration"), *completion* from submission to end, waiting included: a policy may make jobs wait to
-be cheap, so it stands beside cost throughout. Under *knows* stands on what a policy's decisions depend; how
-well durations and ends are known is the *belief*. In the paper it is perfect, which is `exact` here; with
-`spread` it errs as much as was measured of real jobs ([fidelity.md](fidelity.md)). Both are shown; in
-[belief.md](belief.md) is what that knowledge is worth, and how it had leaked. `dqn` was trained under `exact`
-on these twelve VMs, `reinforce` under beliefs of all kinds on clusters drawn anew.
-Trained policies and `lookahead` may let a job overtake, the others serve first come, first served; what that
-alone is worth, and how far the same baselines come with it, stands in [baselines.md](baselines.md).
-beta 1 weighs cost only, beta 0 time only.
-The paper trains one agent for each density. Here one model serves both: of `dqn` one for each beta, of
-`reinforce` one for all.
+The paper does not publish the durations of its jobs, so compare only the order of policies and their relative
+differences with it, not dollars or seconds. *Cost* is eq. 4. *Duration* is from start to end (the paper's
+"job duration"), *completion* from submission to end, including the wait: a policy may delay jobs to save
+cost, so completion is shown beside cost throughout. *Knows* lists the inputs of a policy's decisions; the
+*belief* sets how exactly durations and ends are known. In the paper they are known exactly (`exact` here);
+`spread` has the error measured on real jobs ([fidelity.md](fidelity.md)). Both are shown;
+[belief.md](belief.md) shows the value of that knowledge, and how it had leaked. `dqn` was trained under
+`exact` on these twelve VMs, `reinforce` under beliefs of all kinds on randomly drawn clusters. Trained
+policies and `lookahead` may let a job overtake, the others serve first come, first served;
+[baselines.md](baselines.md) shows the effect of overtaking alone, and the same baselines with it. beta 1
+weighs cost only, beta 0 time only. The paper trains one agent for each density. Here one model serves both:
+`dqn` has one for each beta, `reinforce` one for all.
 """
 _CLAIMS = """Judged in the paper's set-up, where durations are known exactly, and under belief `{belief}`.
 Claims are judged by differences on the same seed.
 """
-_AIMS = """What is aimed at goes beyond the paper: against every baseline, on both densities, with one model.
+_AIMS = """The aims go beyond the paper: against every baseline, on both densities, with one model.
 Judged under belief `{belief}`.
 """
 #: Beside the results measured here; on seeds 200 to 219, by which those models were chosen.
-_TRIED = """### What was tried with earlier models
+_TRIED = """### Experiments with earlier models
 
-Until revision 57461b0 a `reinforce` for each beta shipped, trained on twelve VMs, and `lookahead` looked at
-16 jobs behind the first. With these 14 of the 16 aims above were reached: on the workloads that they were
-trained on, models for one weight did more than one for all clusters and weights does. What is said here was
-found with these, and not looked at again since. Durations were known exactly (truth `profile`, belief
-`exact`). Cost in burst (AEP: 6.16 $ on the seeds 200 to 219, by which models were chosen). Models that
-placed the first job of the queue that they liked ended at 5.50 to 5.57 $, whatever waiting was priced at,
-with 64 jobs looked at, averages of weights, or trials of single moments. To place the best of the jobs that
-fit instead gave 5.46 $ with the same weights, and learned in minutes. A discount of 0.975 from job to job
-instead of 0.95 (what a wait costs shows late where many jobs wait), a third workload between the two
-densities, and an objective that prices waiting at first, and less in a second stage, gave 5.36 $, with jobs
+Until revision 57461b0 there was a `reinforce` model for each beta, trained on twelve VMs, and `lookahead`
+considered 16 jobs behind the first. These models reached 14 of the 16 aims above: on their training
+workloads, models for one weight do better than one model for all clusters and weights. The results of this
+section are from these models, and were not repeated since. Durations were known exactly (truth `profile`,
+belief `exact`). Figures are the cost in burst (AEP: 6.16 $ on the seeds 200 to 219, on which models were
+chosen). Models that placed the first acceptable job of the queue ended at 5.50 to 5.57 $, for every price of
+waiting, with 64 jobs considered, averaged weights, or trials of single decisions. Placing the best of the
+jobs that fit instead gave 5.46 $ with the same weights, and was learned in minutes. A discount of 0.975 from
+job to job instead of 0.95 (the cost of a wait shows late where many jobs wait), a third workload between the
+two densities, and an objective that prices waiting, less so in a second stage, gave 5.36 $, with jobs
 completed after 1,310 s instead of 1,650 s.
 
-On larger clusters it matters how many jobs are looked at: on a hundred VMs, 64 were too few to fill them
-(42.8 $ in burst), and 256 enough (40.5 $). Learning on 48 VMs besides (a stage of four minutes, with a
+On larger clusters the number of considered jobs matters: on a hundred VMs, 64 were too few to fill them (42.8
+$ in burst), and 256 were enough (40.5 $). Additional training on 48 VMs (a stage of four minutes, with a
 discount of 0.985) was 1 to 2 % cheaper there.
 
-As lookahead's base: a network that places every job that a plan does not vary made it 0.3 to 0.9 % dearer
-in burst, also one that was trained to place jobs in a given order without waiting; so did the network's
-choice of which jobs are planned for (1.2 %), and its choice of what is tried first changed nothing. What
-helped was its judgement of a plan's first step, where the plan covers the whole queue: in normal, where the
-jobs to come are unknown, it did much. In burst more jobs waited than were planned for most of the time;
-asked there too, it made schedules 0.4 % dearer. Not asked there it made them 0.2 % cheaper, of which 20
-seeds may show nothing: ± 0.1, paired, for 160 (`stoker simulate --workload burst --seed 240 --seeds 160
---policy ...`, these two).
+A network as lookahead's base policy: placing every job that a plan does not vary by the network raised the
+cost by 0.3 to 0.9 % in burst, also with a network trained to place jobs in a given order without waiting.
+Letting the network choose the jobs to plan for raised it, too (1.2 %), and letting it choose the first
+proposals had no effect. Its rating of a plan's first step helped where the plan covers the whole queue: much
+in normal, where later arrivals are unknown. In burst, more jobs waited than were planned for most of the
+time; rating these plans as well made schedules 0.4 % dearer. Without that they were 0.2 % cheaper, which 20
+seeds may not show: ± 0.1, paired, for 160 (`stoker simulate --workload burst --seed 240 --seeds 160 --policy
+...`, these two).
 """
 _SCALED = """## On larger clusters
 
-The same models, as they are: on four times the paper's cluster with four times the jobs at four times the
-rate, and on a hundred VMs with eight times. `dqn` has seen nothing but twelve VMs, `reinforce` 3 to 64.
-Above they are judged by one of them on all, `reinforce:beta=1.0`. {seeds} seeds. `lookahead` is left out for
-the time that it takes.
+The same models, unchanged: on four times the paper's cluster with four times the jobs at four times the rate,
+and on a hundred VMs with eight times both. `dqn` was trained on twelve VMs only, `reinforce` on 3 to 64. The
+aims above judge one of them on all clusters, `reinforce:beta=1.0`. {seeds} seeds. `lookahead` is left out
+because it takes too long.
 """
 #: The text behind it is kept when the report is made again without curves.
 RULES = "## Fig. 4 and 5: how the rules are learned"
-_CURVES = """No mask: what is against the rules costs 200 and ends the episode, and an episode without that
-earns up to 10,000. The flat network that sees the paper's numbers is Table 5 as printed
+_CURVES = """Without a mask: an action against the rules costs 200 and ends the episode, and an episode
+without one earns up to 10,000. The flat network with the paper's inputs is Table 5 as printed
 (`conf/train/dqn-paper.yaml`, `reinforce-paper.yaml`). The other runs (`dqn-rules.yaml`,
 `reinforce-rules.yaml`) have the same rewards, but one network that all VMs share, an observation on scales of
-about one, and for REINFORCE an entropy bonus.
-Truth is the profiles', belief `exact`. The return is the mean over evaluation episodes on workloads never
-trained on, each played by the best actions.
-Each is from `stoker train --config FILE --out DIR`; `stoker reproduce islam2022 --curves DIR` draws it.
+about one, and for REINFORCE an entropy bonus. Truth is the profiles', belief `exact`. The return is the mean
+over evaluation episodes on workloads never trained on, each played by the best actions. Each is from `stoker
+train --config FILE --out DIR`; `stoker reproduce islam2022 --curves DIR` draws it.
 """

@@ -125,27 +125,29 @@ _HEAD = """# Shapes from two runs
 Made by `stoker reproduce shapes --data FOLDER`; [shapes.md](../shapes.md) names the tables and explains the
 model.
 
-For each job a shape is chosen (VM type and number of VMs, one executor each), and its cost is divided by that
-of the job's cheapest shape, both as measured by others on real Spark: {dataproc} runs at Google (n2 prices),
-{c3o} at AWS (medians of repetitions, prices on demand). The model sees two runs of another job of the type
-(another size or other arguments) and the runs of other types, never a run of the job itself. *Any two runs*
-are pairs of runs of one other job, up to 45 a job; *worst job* is the largest mean of a job over its pairs,
-*worst choice* the largest of a single pair. *Nearest job* sees all runs of the job of the type with the
-nearest input, *fastest* all of the job's own.
+For each job the model chooses a shape (VM type and number of VMs, one executor each); the table gives its
+cost divided by that of the job's cheapest shape, both as measured by others on real Spark: {dataproc} runs at
+Google (n2 prices), {c3o} at AWS (medians of repetitions, prices on demand). The model sees two runs of
+another job of the type (another size or other arguments) and the runs of other types, never a run of the job
+itself. *Any two runs* are pairs of runs of one other job, up to 45 a job; *worst job* is the largest mean of
+a job over its pairs, *worst choice* the largest of a single pair. *Nearest job* sees all runs of the job of
+the type with the nearest input, *fastest* all of the job's own.
 
-The model's constants, and the two shapes of a *runs on* row, are those with the least mean on grep,
-groupbycount, kmeans and c3o grep; other types have rows of their own. The form of the law was found on all of
-dataproc-180, and the bound of the working set was widened after c3o sgd was seen: only types that are in none
-of these tables are a clean test.
+The model's constants, and the two shapes of a *runs on* row, are those with the lowest mean on grep,
+groupbycount, kmeans and c3o grep; other types have rows of their own. The form of the law was derived from
+all of dataproc-180, and the bound of the working set was widened after a look at c3o sgd: only types outside
+these tables are a clean test.
 """
-_LIMITS = """## What limits it
+_LIMITS = """## Limits
 
-* Two runs tell one ratio, since the size of the work is unknown. Where both runs have memory enough, nothing
-  tells where the cliff is; two shapes with much and with little memory for as many cores tell most.
+* Two runs determine one ratio, since the size of the work is unknown. Where both runs have enough memory,
+  they do not show where memory runs short; two shapes with the same cores, one with much and one with little
+  memory, show most.
 * 4 x 32x32 is the cheapest for kmeans of 109 GB, and costs 19 times the cheapest for twice the input. No run
-  of the larger job shows that the smaller one fits, so the model takes 16 x 4x16, for 1.24.
-* c3o sgd has the same cliff on two VMs with its larger inputs. Runs of the smaller ones do not show it.
-* The arguments of a job (iterations, share of matches) are not in the model. They change its work a GiB, so
-  that intervals on C3O are too narrow, and its serial share.
-* Intervals on dataproc-180 are too wide: two sizes of one program do nearly the same work a GiB.
+  of the larger job shows that the smaller one fits, so the model chooses 16 x 4x16, for 1.24.
+* c3o sgd runs short of memory in the same way on two VMs with its larger inputs. Runs of the smaller ones do
+  not show it.
+* The arguments of a job (iterations, share of matches) are not in the model. They change its work per GiB and
+  its serial share, so intervals on C3O are too narrow.
+* Intervals on dataproc-180 are too wide: two sizes of one program do nearly the same work per GiB.
 """

@@ -116,29 +116,28 @@ def _knows() -> str:
 #: The text behind it is kept when the report is made again.
 APART = "## On the embedded cluster"
 
-HEAD = """# Orders of jobs, and what fairness costs
+HEAD = """# Orders of jobs, and the cost of fairness
 
 Made by `stoker reproduce sharing --seeds {count}{asked}`, with {seeds}.
 
-The same jobs run in each order with each policy. Four users with a queue each, of the weights 4, 2, 1 and 1.
-In *normal*, *burst* and
-*Facebook day* each arrival is one of theirs by shares of 1, 1, 1 and 3, so that one of the least weight
-submits most; *80 % load* keeps the paper's cluster at that on average, with small jobs, and so does *80 %
-load, crowds*, where a third of that is of who needs his results soon (deadlines of 1.5 to 3 times the
-duration), and two crowds of 40 jobs come at once, which have time (10 to 30 times); in *crowd* all have more
-work than there is room for, on a hundred VMs. A fifth of the jobs have a higher priority, and each has a
-deadline of 2 to 8 times its duration after its submission where nothing else is said. Durations are those of
-the profiles (truth `profile`), believed with the error that was measured of their types (belief `spread`).
+The same jobs run in each order with each policy. Four users have a queue each, with weights 4, 2, 1 and 1. In
+*normal*, *burst* and *Facebook day* the users submit jobs in shares of 1, 1, 1 and 3, so a user with the
+lowest weight submits most. *80 % load* loads the paper's cluster to 80 % on average, with small jobs. So does
+*80 % load, crowds*, where a third of the load is urgent jobs (deadlines of 1.5 to 3 times the duration), and
+two crowds of 40 jobs arrive at once, with late deadlines (10 to 30 times). In *crowd* all users have more
+work than fits, on a hundred VMs. A fifth of the jobs have a higher priority, and each job has a deadline of 2
+to 8 times its duration after its submission unless stated otherwise. Durations are those of the profiles
+(truth `profile`), believed with the error measured for each type (belief `spread`).
 
-Order *none* is first come, first served, as far as the policy keeps to it. In *fair*, jobs of others may
-overtake the first once, and then only those of its own user are shown; in *fair, overtaking free* 128 times,
-as policies do by themselves. All policies get the same orders, and are shown the order alone; beside it they
-know
+Order *none* is first come, first served, as far as the policy follows it. In *fair*, jobs of other users may
+overtake the first job once; after that the policy sees only jobs of the first job's user. In *fair,
+overtaking free* they may do so 128 times, as policies do by themselves. All policies get the same orders, and
+of the queues see the order alone. Their other inputs are:
 
 {knows}
 
-*Jain* is Jain's index of what queues held of their fair parts until the last arrival, 1 when all held just
-that, and *furthest off* how far the furthest is from its own (0.05: five per cent); fair parts are what
-weights give of all that was held, to nobody more than he asked for. *Slowdown* is completion over duration.
-Cells are mean ± standard deviation over seeds. {method}
+*Jain* is Jain's index of the queues' usage relative to their fair shares until the last arrival, 1 when all
+used exactly their share; *furthest off* is the largest deviation from a share (0.05: five per cent). Fair
+shares divide the total usage by weight, with no queue above its demand. *Slowdown* is completion over
+duration. Cells are mean ± standard deviation over seeds. {method}
 """

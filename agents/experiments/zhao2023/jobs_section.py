@@ -35,32 +35,32 @@ def jobs_section(by_name: Mapping[str, Found], seeds: SeedRange, folder: Path) -
     panels["contention, gangs of 4"] = panel(contention)
     draw_averages(panels, folder / "zhao2023-jobs.png")
     settings = {
-        "up to so many jobs of a type, per_channel": per_channel,
-        "up to so many jobs of a type, total": total,
-        "a minimum of so many tasks": minimum,
+        "jobs of a type at most, per_channel:": per_channel,
+        "jobs of a type at most, total:": total,
+        "minimum of tasks:": minimum,
         "gangs of 4 at contention": contention,
         "gangs of 4 at a floor of": by_name["gangs-floor"],
     }
     return f"""## Several jobs of a type, and gangs (3.4, 3.5)
 
-These commands make the section's averages; with `-o json` they tell how many jobs started and the share of
-tasks that were scheduled too.
+These commands compute the section's averages; with `-o json` they also print the number of started jobs and
+the share of scheduled tasks.
 
 {_COMMANDS.format(seeds=len(seeds), first=seeds.first)}
-Up to so many jobs of each type come in a slot, each with probability rho, and each asks for as much as one
-does alone. Requests per channel:
+The columns give the largest number of jobs of each type in a slot; each arrives with probability rho and has
+the request of a single job. Requests per channel:
 
 {averages(per_channel, "policy")}
 Requests total:
 
 {averages(total, "policy")}
 Gangs: up to two jobs of each of ten types, each of four tasks that ask for a quarter of its request, requests
-total, contention 3. So many of a job's tasks start together, or none; 0 is no gang at all. A task is
-scheduled when it gets half of what it asks of every resource. Whatever a policy answers is settled in the
-same way, as `agents/oga/port_jobs.py` says:
+total, contention 3. The columns give the minimum of a job's tasks that start together, or none does; 0 means
+no gangs. A task is scheduled when it gets half of its request of every resource. Every policy's allocation is
+settled in the same way, described in `agents/oga/port_jobs.py`:
 
 {averages(minimum, "policy")}
-Of the jobs that came so many started, and of their tasks so many were scheduled:
+Shares of arrived jobs that started, and of their tasks that were scheduled:
 
 {_started(minimum)}
 All four tasks or none, by contention:
@@ -73,9 +73,9 @@ By the floor, all four tasks or none:
 {_started(by_name["gangs-floor"])}
 {textwrap.fill(_verdict(settings), 110, break_on_hyphens=False)}
 
-What a policy gives to a job that cannot start is handed out again for floors only; what remains of it earns
-nothing in that slot. `stationary` and `optimum`, which `stoker oga run` compares on demand, are the best
-*without* a minimum and are settled like the others; they bound nothing then.
+Resources that a policy allocates to a job that cannot start are reassigned only to reach floors; the rest
+earns no reward in that slot. `stationary` and `optimum`, which `stoker oga run` compares on demand, are the
+best *without* a minimum and are settled like the others; with a minimum they are not upper bounds.
 
 ![Several jobs and gangs](zhao2023-jobs.png)
 """

@@ -132,21 +132,21 @@ def judge_claims(results: Results) -> str:
         for name in LEARNERS
     ]
     utilities = tuple(by_name[f"fig7-{_READINGS[0]}"])
-    return f"""## What of the paper's claims holds
+    return f"""## The paper's claims, and whether they hold
 
-In the setting of Fig. 2, over each partner; *holds* when all four are at least the paper's:
+Gains in the setting of Fig. 2 over each partner; the claim *holds* when all four are at least the paper's:
 
 {table(("variant, reading", *PARTNERS, "holds"), rows)}
 {textwrap.fill(grid + " " + ceiling, 110)}
 
-How much depends on the utilities: over FAIRNESS (or what FAIRNESS earned, where it lost) by utility:
+The gain depends on the utilities. Over FAIRNESS (or over its reward, where it lost), by utility:
 
 {table(("variant, reading", *utilities), over_fairness)}
-With linear utilities every unit of a resource is worth the same to every port, so that whoever leaves
-nothing unused earns nearly all there is, and only overheads tell policies apart. `oga` leaves unused what it
-reserved for ports without a job, about a share of 1 - rho, whatever it learns, and so does y*: there the
+With linear utilities every unit of a resource is worth the same to every port, so a policy that leaves no
+unit unused earns nearly the maximum, and policies differ only in overheads. `oga` leaves its reservations for
+ports without a job unused, a share of about 1 - rho, regardless of its learning, and so does y*: there the
 definition cannot give the paper's lead. With concave utilities there is a point beyond which a unit costs
-more overhead than it gains; the partners do not know it, and where they allocate much beyond it, they lose.
+more overhead than it gains; the partners ignore it, and lose where they allocate far beyond it.
 """
 
 
@@ -241,7 +241,7 @@ def _learning(by_name: dict[str, Found]) -> str:
             cells = (f"{np.mean(of):.1f}" for of in averages)
             worth = gain(*(found[which]["oga-conserving"] for which in LEARNING))
             lines.append(f"| {name.removeprefix('learning-')} | {' | '.join(cells)} | {worth} |")
-    return "\n".join(["## What learning is worth", "", *lines, "", _LEARNING])
+    return "\n".join(["## The value of learning", "", *lines, "", _LEARNING])
 
 
 def _large(by_name: dict[str, Found], folder: Path) -> str:
@@ -316,7 +316,7 @@ def _regret(regrets: Sequence[Regret], folder: Path) -> str:
     return f"""## Theorem 1: regret
 
 `oga` at Theorem 1's step size against y*, 6 x 16 x 3, requests per channel. y* is found by a convex solver
-that also gives an upper bound; *unsure* is how much the regret may be larger for what is between the two.
+that also gives an upper bound; *unsure* is the difference between the two, by which the regret may be larger.
 
 {table(("T", "regret", "Theorem 1", "unsure, at most"), rows)}
 Fitted exponent of T: {np.mean(exponents):.3f} (from {min(exponents):.3f} to {max(exponents):.3f}); theory: at
@@ -333,11 +333,11 @@ def _alibaba(found: Found) -> str:
     return "\n".join(parts)
 
 
-_LEARNING = """With steps of 1e-9, y stays where it begins, at shares in proportion to requests: what
-`oga-conserving` earns, it earns by maximising each slot's reward once the slot's arrivals are seen, and not
-by learning y. Arrivals are independent from slot to slot, so that there is nothing about the next one to be
-learned; y helps where the maximisation is weakest, with linear utilities and requests that bound totals. What
-does go on from slot to slot are the overhead weights.
+_LEARNING = """With steps of 1e-9, y stays at its start, shares in proportion to requests: `oga-conserving`
+then earns its reward by maximising each slot's reward after the slot's arrivals are known, not by learning y.
+Arrivals are independent from slot to slot, so the next slot cannot be predicted; y helps where the
+maximisation is weakest, with linear utilities and requests that bound totals. Only the overhead weights
+persist from slot to slot.
 """
 _HEAD = """# OgaSched against its comparison partners
 
@@ -345,24 +345,24 @@ Made by `stoker oga reproduce --seeds {count}{seeds.option}`, with {seeds}.
 
 Counterparts of Fig. 2 to 7 and Table 3 of Zhao 2023, mean and standard deviation over {count} seeds. {method}
 
-Environments are drawn by Table 2's parameters; the paper does not say
-which capacities and requests it took from Alibaba's traces, so these are drawn in the likeness of the
-cluster of 2023 (see `agents/oga/environments.py`), and rewards are to be compared with each other, not
-with the paper's.
+Environments are drawn with Table 2's parameters. The paper does not state the capacities and requests that it
+took from Alibaba's traces, so these are drawn to resemble the cluster of 2023 (see
+`agents/oga/environments.py`); compare rewards with each other, not with the paper's.
 
-*Requests* have two readings in the paper. `per_channel`: a_l bounds each channel, as constraint (5) says.
+*Requests* can be read in two ways in the paper. `per_channel`: a_l bounds each channel, as in constraint (5).
 `total`: a_l bounds the job over all instances, as the partners read it; a job then has 8 to 24 tasks, and
-asks for so many times what a task does. Every policy gets the same reading.
+requests the sum of their requests. Every policy gets the same reading.
 
 * `oga`: y(t) is fixed before x(t) is seen (Definition 2). `oga-reactive`: a step on x(t), then y acts.
-  `oga-conserving`: what absent ports had reserved goes to those present, by maximising the reward over them,
-  at overhead weights that go on from slot to slot, with y as the pull of what linear utilities leave open.
-  It begins with the best of nothing, shares in proportion to requests, y's for those present and, where all
-  utilities are linear, ports served in turn, so that in no slot it earns less than any of these.
+  `oga-conserving`: reservations of absent ports go to the present ones, by maximising the reward over them,
+  with overhead weights that persist from slot to slot; where linear utilities leave a choice, it stays close
+  to y. It starts from the best of four allocations: none, shares in proportion to requests, y's for the
+  present ports and, where all utilities are linear, ports served in turn. So in no slot does it earn less
+  than any of these.
 * `drf`, `fairness`, `binpacking`, `spreading` as the paper defines them. FAIRNESS shares among ports that
   have a job (with the joined ones below the line, as printed, it would leave capacity unused). Where requests
-  are per channel, a port asks every instance for its whole bound, so that BINPACKING and SPREADING, which
-  differ in whom they ask first, are the same.
+  are per channel, a port asks every instance for its whole bound, so BINPACKING and SPREADING, which differ
+  in the order of instances, are the same.
 * The per-slot optimum is computed for evenly spread slots of each cell, with a gap of at most 0.01 % in most
   (an upper bound by duality comes with it), so *of the per-slot optimum* refers to these slots.
 """

@@ -80,7 +80,7 @@ def test_words_follow_the_difference() -> None:
     """Open and too few are said."""
     assert told(PairedDifference(-0.048, 0.01, 12), "less", "more") == "4.8 ± 1.0 % less"
     assert told(PairedDifference(0.048, 0.01, 12), "less", "more") == "4.8 ± 1.0 % more"
-    assert told(PairedDifference(0.01, 0.01, 12), "less", "more") == "+1.0 ± 1.0 %, not told apart"
+    assert told(PairedDifference(0.01, 0.01, 12), "less", "more") == "+1.0 ± 1.0 %, not distinguishable"
     assert told(PairedDifference(-0.5, 0.01, 2), "less", "more") == "-50.0 ± 1.0 %, not judged: 2 of 12 pairs"
     assert [verdict(each) for each in (True, False, None)] == ["yes", "no", "open"]
     assert [every(each) for each in ((True, None), (None, False), (True, True))] == [None, False, True]

@@ -45,7 +45,7 @@ def test_the_command_writes_the_report(tables: Path, capsys: pytest.CaptureFixtu
     assert main(["reproduce", "shapes", "--data", str(tables), "--out", str(tables / "out")]) == 0
     assert capsys.readouterr().out.strip() == str(tables / "out/shapes.md")
     text = (tables / "out/shapes.md").read_text()
-    assert text.index("## dataproc-180") < text.index("## C3O") < text.index("## What limits it")
+    assert text.index("## dataproc-180") < text.index("## C3O") < text.index("## Limits")
     assert "| random | 6 |" in text
     assert "| model, any two runs | 6 |" in text
     assert "| aim | | 1.050 | 1.20 |" in text
