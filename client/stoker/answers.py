@@ -304,7 +304,7 @@ class Difference(TypedDict):
 
 
 class Done(TypedDict):
-    """It was done."""
+    """Success."""
 
 
 class Driver(TypedDict):
@@ -497,9 +497,9 @@ class Explanation(TypedDict):
     reason: str
     """Why it is in that state, in words."""
     queue: str
-    """Which queue it belongs to."""
+    """Queue of the job."""
     priority: int
-    """Its priority, where the order is by priority: a higher one goes earlier."""
+    """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     place: int | None
@@ -626,9 +626,9 @@ class Job(TypedDict):
     owner: str
     """Owner of the job: a user, or without users an unchecked name; empty: none was named."""
     queue: str
-    """Which queue it belongs to."""
+    """Queue of the job."""
     priority: int
-    """Its priority, where the order is by priority: a higher one goes earlier."""
+    """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     restartable: bool
@@ -738,9 +738,9 @@ class JobDetail(TypedDict):
     owner: str
     """Owner of the job: a user, or without users an unchecked name; empty: none was named."""
     queue: str
-    """Which queue it belongs to."""
+    """Queue of the job."""
     priority: int
-    """Its priority, where the order is by priority: a higher one goes earlier."""
+    """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     restartable: bool

@@ -63,29 +63,29 @@ def _parser() -> argparse.ArgumentParser:
         made.set_defaults(run=run)
         made.add_argument("--url", help="where the daemon is (STOKER_URL)")
         made.add_argument("--token-file", metavar="FILE", help="with the daemon's token (STOKER_TOKEN_FILE)")
-        made.add_argument("--ca", metavar="FILE", help="who signed the daemon's certificate (STOKER_CA)")
+        made.add_argument("--ca", metavar="FILE", help="authority of the daemon's certificate (STOKER_CA)")
         made.add_argument("-o", "--output", choices=("table", "json"), default="table")
         return made
 
-    _add_submit(command("submit", _submit, "Submit a job; what stands after the app is the app's."))
+    _add_submit(command("submit", _submit, "Submit a job; arguments after the app belong to the app."))
     # It has a parser of its own; here it is only listed.
     commands.add_parser("spark-submit", help="As Spark's own: the same flags, no Spark and no Java.")
     waiting = command("wait", _wait, "Wait for a job's end; exit 1 unless it finished.")
     waiting.add_argument("job", metavar="ID")
-    waiting.add_argument("--timeout", type=float, metavar="SECONDS", help="exit 3 when it takes longer")
-    logs = command("logs", _logs, "Print what a job's driver, or an executor, has printed.")
+    waiting.add_argument("--timeout", type=float, metavar="SECONDS", help="exit 3 after this time")
+    logs = command("logs", _logs, "Print the log of a job's driver or executor.")
     logs.add_argument("job", metavar="ID")
     logs.add_argument("--executor", type=int, metavar="N", help="this executor's, not the driver's")
-    logs.add_argument("--stderr", action="store_true", help="what it complained of")
+    logs.add_argument("--stderr", action="store_true", help="its stderr")
     logs.add_argument(
         "--level",
         choices=("off", "error", "warn", "info"),
-        help="of Spark's own lines only those of this level and above, or none",
+        help="print only Spark lines of this level and above; off: none",
     )
     logs.add_argument(
         "--raw",
         action="store_true",
-        help="as it is, on a terminal, too: escapes take effect",
+        help="print the log unchanged, even on a terminal: escapes take effect",
     )
     logs.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
     jobs = command("jobs", _jobs, "List jobs, the newest first.")
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     jobs.add_argument("--limit", type=int, default=50, metavar="N")
     for name, run, text in (
         ("job", _job, "Show a job and its executors, as JSON."),
-        ("explain", _explain, "Say why a job's executors are where they are, or why it waits, as JSON."),
+        ("explain", _explain, "Print the reasons for a job's placement or wait, as JSON."),
         ("kill", _kill, "End a job."),
     ):
         command(name, run, text).add_argument("job", metavar="ID")
@@ -107,14 +107,14 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
         "--executors",
         type=_number_or_auto,
         metavar="N|auto",
-        help="how many executors, or auto: as many as are worth having",
+        help="number of executors, or auto: the number that is worth its cost",
     )
-    add("--min-executors", type=int, metavar="N", help="it also runs on so few of them")
+    add("--min-executors", type=int, metavar="N", help="minimum number of executors to start with")
     add("--cpus", type=float, metavar="CPUS", help="cpus of one executor")
     add("--memory", metavar="SIZE", help="memory of one executor, overhead included: 896m, 2g")
     for name in ("name", "type", "owner", "queue", "spark"):
         add(f"--{name}", metavar=name.upper())
-    add("--priority", type=int, metavar="N", help="priority: a higher one goes earlier")
+    add("--priority", type=int, metavar="N", help="priority; higher runs earlier")
     add("--deadline", metavar="TIME", help="by when it should be over: in 2h, or 2026-11-22T18:00Z")
     add("--class", dest="main_class", metavar="CLASS", help="a jar's main class")
     for name in ("py-files", "files", "jars", "archives", "packages", "repositories"):
@@ -122,9 +122,7 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("--conf", action="append", metavar="KEY=VALUE", help="a Spark setting; can be repeated")
     add("--env", action="append", metavar="NAME=VALUE", help="an environment variable; can be repeated")
     add("--driver", choices=("host", "cluster"), help="where the driver runs")
-    add(
-        "--spot", choices=("never", "allowed", "only"), help="whether it may be on VMs that can be taken away"
-    )
+    add("--spot", choices=("never", "allowed", "only"), help="whether its executors may run on spot VMs")
     add("--max-runtime", type=float, metavar="SECONDS", help="after which the job fails")
     add("--idempotency-key", metavar="KEY", help="submissions with one key are one job")
     add("--no-upload", action="store_true", help="the daemon has the files at the same paths")

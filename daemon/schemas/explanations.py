@@ -97,9 +97,9 @@ class ExplanationBody(Body):
     reason: Said
     """Why it is in that state, in words."""
     queue: Said
-    """Which queue it belongs to."""
+    """Queue of the job."""
     priority: int
-    """Its priority, where the order is by priority: a higher one goes earlier."""
+    """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     place: int | None

@@ -24,7 +24,7 @@ class DecommissionBody(DocumentedModel):
     executors: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1, max_length=10_000)]
     """Their numbers."""
     reason: Annotated[NameOrNone, Field(max_length=200)] = ""
-    """The reason, shown with the jobs."""
+    """Reason, shown with the job."""
 
 
 class AfterBody(Body):
@@ -106,9 +106,9 @@ class JobBody(Body):
     owner: Said
     """Owner of the job: a user, or without users an unchecked name; empty: none was named."""
     queue: Said
-    """Which queue it belongs to."""
+    """Queue of the job."""
     priority: int
-    """Its priority, where the order is by priority: a higher one goes earlier."""
+    """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
     restartable: bool

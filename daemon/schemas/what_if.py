@@ -37,7 +37,7 @@ class CaseSpec(DocumentedModel):
     order: Order | None = None
     """Order of the jobs, as in `sharing.order`."""
     keep: Annotated[str, Field(max_length=40), AfterValidator(_keeps)] | None = None
-    """For how long idle VMs of pools are kept: none, break_even, forecast, planned, timeout:SECONDS."""
+    """Idle policy of pools: none, break_even, forecast, planned, timeout:SECONDS."""
 
     @property
     def case(self) -> Case:

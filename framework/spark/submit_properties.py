@@ -26,7 +26,7 @@ OURS: Mapping[str, str] = {
     "spark.stoker.type": "the type of the job",
     "spark.stoker.queue": "the queue it belongs to",
     "spark.stoker.owner": "the job's owner",
-    "spark.stoker.priority": "its priority: a higher one goes earlier",
+    "spark.stoker.priority": "its priority; higher runs earlier",
     "spark.stoker.deadline": "its deadline: in 2h, or 2026-11-22T18:00Z",
     "spark.stoker.restartable": "false: it is never stopped for another job",
     "spark.stoker.spark": "the version of Spark that runs it, such as 3.5",

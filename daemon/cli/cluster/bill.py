@@ -42,11 +42,11 @@ _NOBODY = {
 @fetches(CsvOutput)
 def bill(
     client: "Stoker",
-    by: Annotated[By, typer.Option("--by", help="By what it is divided.")] = "kind",
+    by: Annotated[By, typer.Option("--by", help="Dimension to divide the bill by.")] = "kind",
     since: Days = None,
     until: Days = None,
     limit: Annotated[
-        int, typer.Option("--limit", min=0, max=10_000, help="How many lines at most; the rest in sum.")
+        int, typer.Option("--limit", min=0, max=10_000, help="Maximum number of lines; the rest is summed.")
     ] = 1000,
 ) -> Fetched:
     """Show the cost of VMs from opened to closed, whether used or idle.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Hidden: the one spelling is POLICY:KEY=VALUE.
 _Options = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", hidden=True)]
 
-policy = typer.Typer(help="Show or switch who decides.", rich_markup_mode=None)
+policy = typer.Typer(help="Show, switch or compare policies.", rich_markup_mode=None)
 
 
 @policy.callback(invoke_without_command=True)
@@ -44,7 +44,7 @@ def cluster(client: "Stoker") -> Fetched:
 @policy.command("list")
 @fetches(ListOutput)
 def list_policies(client: "Stoker") -> Fetched:
-    """List the policies that there are; the one that decides is marked, options are in -o wide.
+    """List the policies; the acting one is marked, -o wide shows options.
 
     Example: stoker policy list -o wide
     """
@@ -77,7 +77,7 @@ def set_policy(
     ],
     options: _Options = None,
 ) -> Fetched:
-    """Let another policy decide from the next decision on.
+    """Switch to another policy from the next decision on.
 
     Example: stoker policy set lookahead:beta=0.5
     """
@@ -92,7 +92,7 @@ def shadow_policy(
         str | None, typer.Argument(metavar="POLICY", help="The policy to compare with: greedy:beta=0.5, ...")
     ] = None,
     options: _Options = None,
-    off: Annotated[bool, typer.Option("--off", help="Let none look on any more.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Stop the shadow policy.")] = False,
 ) -> Fetched:
     """Run a policy beside the acting one, without effect; see `policy compare`.
 

@@ -88,7 +88,7 @@ def set_queue(
 @queue.command("remove")
 @fetches()
 def remove_queue(client: "Stoker", path: Path) -> Fetched:
-    """Remove a queue that has neither jobs that are not over nor queues below it.
+    """Remove a queue without queues below it whose jobs have all ended.
 
     Example: stoker queue remove prod.etl
     """

@@ -35,14 +35,14 @@ def top(
         typer.Option("--interval", min=0.5, max=3600, metavar="SECONDS", help="Time between two updates."),
     ] = 2.0,
     rows: Annotated[
-        int, typer.Option("--rows", min=1, max=1000, help="How many jobs of each kind, at most.")
+        int, typer.Option("--rows", min=1, max=1000, help="Maximum number of jobs of each kind.")
     ] = 10,
     output: Output = "table",
 ) -> Fetched | None:
     """Watch the cluster: VMs, cores, dollars an hour, running and waiting jobs.
 
-    Waiting jobs have a reason. `q` or Ctrl-C ends it. In a pipe, or as JSON, it prints the current state
-    once.
+    Waiting jobs show their reason. `q` or Ctrl-C ends the command. In a pipe, or as JSON, it prints the
+    current state once.
 
     Example: stoker top
     """

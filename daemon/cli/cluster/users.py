@@ -51,7 +51,7 @@ def add_user(
         typer.Option(
             "--queue",
             metavar="QUEUE",
-            help="A queue to which they submit, and to no others; repeatable. '' to all.",
+            help="A queue that they may submit to; others are then refused; repeatable. '' for all.",
         ),
     ] = None,
 ) -> Fetched:
@@ -71,7 +71,7 @@ def add_user(
 @user.command("list")
 @fetches()
 def list_users(client: "Stoker") -> Fetched:
-    """List the users, their roles and tokens; no token itself, which nobody keeps.
+    """List the users, their roles and the ids of their tokens; tokens themselves are not stored.
 
     Example: stoker user list
     """
@@ -86,19 +86,17 @@ def make_token(
     name: Name,
     expires: Annotated[
         str | None,
-        typer.Option("--expires", metavar="TIME", help="After which time it is good no more: 30d, 12h."),
+        typer.Option("--expires", metavar="TIME", help="Validity of the token: 30d, 12h."),
     ] = None,
     for_file: Annotated[
         bool,
         typer.Option(
             "--for-file",
-            help=(
-                "Make no request to a daemon, and print the lines for a file of users (users.file) on stderr."
-            ),
+            help=("Send no request to a daemon; print the lines for a file of users (users.file) on stderr."),
         ),
     ] = False,
 ) -> Fetched | None:
-    """Make a token for a user and print it, this once. Keep it: `(umask 077; stoker user token ann > token)`.
+    """Create a token for a user and print it once. Save it: `(umask 077; stoker user token ann > token)`.
 
     Example: stoker user token ann
     """
@@ -122,7 +120,7 @@ def end(
         ),
     ],
 ) -> Fetched:
-    """End a user with all their tokens, or one token: at once nobody is let in by them. Jobs go on.
+    """Revoke a user with all their tokens, or one token, at once. Jobs continue.
 
     Example: stoker user end ann
     """

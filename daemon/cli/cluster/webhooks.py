@@ -25,7 +25,7 @@ def _webhook(context: typer.Context) -> None:
 @webhook.command("list")
 @fetches(ListOutput)
 def list_webhooks(client: "Stoker") -> Fetched:
-    """List the webhooks of the config: whether they take requests, and why not.
+    """List the webhooks of the config: whether they accept requests, and why not.
 
     Example: stoker webhook list -o wide
     """
@@ -42,7 +42,7 @@ def try_webhook(
         str, typer.Argument(metavar="NAME", help="The webhook's name in the config.", show_default=False)
     ],
 ) -> Fetched:
-    """Send a test to a webhook, at once and once: exit code 0 when it was taken, 1 when not.
+    """Send one test request to a webhook: exit code 0 when it was accepted, 1 when not.
 
     Example: stoker webhook test chat
     """

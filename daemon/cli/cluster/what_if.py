@@ -30,12 +30,8 @@ def what_if(
             "--policy", "Policies, as in simulate: ff,greedy:beta=0.5; without, the acting one.", "A,B,..."
         ),
     ] = None,
-    add: Annotated[
-        Many, option("--add", "So many VMs more of a type of the cluster; repeatable, and adds up.", "TYPE:N")
-    ] = None,
-    remove: Annotated[
-        Many, option("--remove", "So many VMs fewer of a type, of those that are idle; repeatable.", "TYPE:N")
-    ] = None,
+    add: Annotated[Many, option("--add", "Add N VMs of a type of the cluster; repeatable.", "TYPE:N")] = None,
+    remove: Annotated[Many, option("--remove", "Remove N idle VMs of a type; repeatable.", "TYPE:N")] = None,
     cluster: Annotated[
         str | None,
         option("--cluster", "Another cluster, on which the waiting jobs are simulated alone.", "NAME|FILE"),
@@ -45,20 +41,24 @@ def what_if(
     ] = None,
     keep: Annotated[
         str | None,
-        option("--keep", "Another keeping of idle VMs of pools, as in simulate: none, timeout:90.", "HOW"),
+        option("--keep", "Another idle policy of pools, as in simulate: none, timeout:90.", "HOW"),
     ] = None,
     since: Annotated[
         str | None,
-        option("--since", "Play the jobs since then instead: 2h, today (UTC), 2026-11-22T18:00.", "TIME"),
+        option("--since", "Replay the jobs since then instead: 2h, today (UTC), 2026-11-22T18:00.", "TIME"),
     ] = None,
-    jobs: Annotated[bool, typer.Option("--jobs", help="Show when each job would run, too.")] = False,
+    jobs: Annotated[bool, typer.Option("--jobs", help="Also show the predicted start of each job.")] = False,
     draws: Annotated[
-        int, typer.Option("--draws", min=1, max=1000, help="How often, each time with other durations.")
+        int,
+        typer.Option("--draws", min=1, max=1000, help="Number of simulations, each with other durations."),
     ] = 20,
     seconds: Annotated[
         float,
         typer.Option(
-            "--seconds", min=0.1, max=120, help="So long is played: draws not finished then do not count."
+            "--seconds",
+            min=0.1,
+            max=120,
+            help="Time limit of the simulation, seconds; unfinished draws do not count.",
         ),
     ] = 5.0,
 ) -> Fetched:

@@ -31,8 +31,8 @@ def events(
         str | None,
         option(
             "--since",
-            "Only what happened since then: so long ago (2h), yesterday (UTC), or a time (2026-11-22T10:00); "
-            "without it, the last 1000.",
+            "Only events since then: 2h (ago), yesterday (UTC), or a time (2026-11-22T10:00); by default "
+            "the last 1000.",
             "TIME",
         ),
     ] = None,
@@ -40,8 +40,8 @@ def events(
 ) -> None:
     """Print the events, oldest first; as JSON, an object per line.
 
-    Jobs are submitted, held, placed, preempted, retried and over; executors come and go; VMs open, get
-    ready, drain and close; policies and queues are changed.
+    Events of jobs (submitted, held, placed, preempted, retried, ended), of executors, of VMs (opened, ready,
+    draining, closed), and changes of policies and queues.
 
     Example: stoker events job-7 -f
     """

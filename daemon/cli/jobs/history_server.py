@@ -46,10 +46,12 @@ def history(
         str | None, typer.Argument(metavar="ID", help="Only this job's: its id or name.")
     ] = None,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Where it listens; 0: anywhere.")
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")
     ] = 18080,
-    host: Annotated[str, typer.Option("--host", help="The address it listens on.")] = "127.0.0.1",
-    most: Annotated[int, typer.Option("--most", min=1, help="MiB of event logs, the newest first.")] = 4096,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    most: Annotated[
+        int, typer.Option("--most", min=1, help="Maximum size of event logs in MiB, newest first.")
+    ] = 4096,
     config: ConfigFile = None,
     settings: Settings = None,
     url: Url = DEFAULT_URL,
@@ -57,7 +59,7 @@ def history(
 ) -> None:
     """Show the Spark UI of finished jobs: Spark's history server, until Ctrl-C.
 
-    It authenticates nobody: every user that reaches its port sees the logs. It reads the logs in the data
+    It has no authentication: every user that reaches its port sees the logs. It reads the logs in the data
     folder on this host, not from a daemon's URL.
 
     Example: stoker history job-7

@@ -60,13 +60,15 @@ def jobs(
         Many, option("--label", "Only jobs with this label: team=a; can be repeated.", "NAME=VALUE")
     ] = None,
     sort: Annotated[
-        Field | None, typer.Option("--sort", help="Order those that are listed by this, the least first.")
+        Field | None, typer.Option("--sort", help="Sort the listed jobs by this, lowest first.")
     ] = None,
-    reverse: Annotated[bool, typer.Option("-r", "--reverse", help="The other way round.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=_PAGE, help="How many, the newest first.")] = 50,
+    reverse: Annotated[bool, typer.Option("-r", "--reverse", help="Reverse the order.")] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=_PAGE, help="Maximum number of jobs, newest first.")
+    ] = 50,
     watch: Annotated[
         bool,
-        typer.Option("-w", "--watch", help="List them again and again, until q or Ctrl-C; in a pipe once."),
+        typer.Option("-w", "--watch", help="Refresh the list until q or Ctrl-C; in a pipe, list once."),
     ] = False,
     interval: Annotated[
         float, typer.Option("--interval", min=0.5, max=3600, metavar="SECONDS", help="With --watch.")

@@ -61,10 +61,10 @@ def retry(
     conf: Annotated[
         Many, option("--conf", "A property of Spark beside the job's own; can be repeated.", "KEY=VALUE")
     ] = None,
-    queue: Annotated[str | None, option("--queue", "Which queue it belongs to.", "NAME")] = None,
-    priority: Annotated[int | None, option("--priority", "The higher, the earlier.", "N")] = None,
+    queue: Annotated[str | None, option("--queue", "Queue of the job.", "NAME")] = None,
+    priority: Annotated[int | None, option("--priority", "Priority; higher runs earlier.", "N")] = None,
     retries: Annotated[
-        int | None, option("--retries", "How often a driver that failed is started again.", "N")
+        int | None, option("--retries", "Number of restarts after a failed driver.", "N")
     ] = None,
     max_runtime: Annotated[
         float | None, option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
@@ -146,11 +146,11 @@ def decommission(
     executors: Annotated[
         list[int], typer.Argument(metavar="EXECUTOR...", help="Their numbers, as `stoker job` shows them.")
     ],
-    reason: Annotated[str, option("--reason", "The reason, shown with the jobs.", "TEXT")] = "",
+    reason: Annotated[str, option("--reason", "Reason, shown with the job.", "TEXT")] = "",
 ) -> Fetched:
-    """Have a job's driver give executors up, once their blocks are elsewhere.
+    """Ask a job's driver to release executors once their blocks have moved.
 
-    That costs the job no failure; if it still wants as many executors, the policy places others.
+    This does not count as a failure; if the job still needs as many executors, the policy places others.
 
     Example: stoker decommission job-7 2 3
     """

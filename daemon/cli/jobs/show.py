@@ -28,7 +28,8 @@ def job(
     client: "Stoker",
     job_id: JobId,
     why: Annotated[
-        bool, typer.Option("--why", help="Only why: each decision, with the VMs as the policy saw them.")
+        bool,
+        typer.Option("--why", help="Only the reasons: each decision, with the VMs as the policy saw them."),
     ] = False,
     events: Annotated[bool, typer.Option("--events", help="Only its events, oldest first.")] = False,
 ) -> Fetched:
@@ -103,26 +104,34 @@ def logs(
     client: "Stoker",
     job_ids: JobIds,
     executor: Annotated[
-        int | None, typer.Option("--executor", metavar="N", help="This executor's, not the driver's.")
+        int | None,
+        typer.Option("--executor", metavar="N", help="Print this executor's log, not the driver's."),
     ] = None,
     index: Annotated[
-        int | None, typer.Option("--index", min=0, metavar="N", help="Of an array, this job of it, from 0.")
+        int | None, typer.Option("--index", min=0, metavar="N", help="Index of the job in an array, from 0.")
     ] = None,
     stderr: Annotated[
         bool | None,
-        typer.Option("--stderr/--stdout", help="Which of the two; else stdout, or stderr if that is empty."),
+        typer.Option(
+            "--stderr/--stdout", help="Stream to print; by default stdout, or stderr if stdout is empty."
+        ),
     ] = None,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Follow the log until the job has ended.")
+    ] = False,
     level: Annotated[
         Level | None,
         typer.Option(
             "--level",
-            help="Of Spark's own lines only those of this level and above, or none.",
+            help="Print only Spark lines of this level and above; off: none.",
         ),
     ] = None,
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="On a terminal, too, as it is: the job's escape sequences take effect."),
+        typer.Option(
+            "--raw",
+            help="Print the log unchanged, even on a terminal: the job's escape sequences take effect.",
+        ),
     ] = False,
     output: Output = "table",
 ) -> None:

@@ -23,7 +23,7 @@ def spark_conf(
         typer.Option(
             "--version",
             metavar="VERSION",
-            help="Of the Spark they are for, such as 4.3; else the default.",
+            help="Spark version, such as 4.3; else the default.",
         ),
     ] = None,
     jar: Annotated[
@@ -31,15 +31,17 @@ def spark_conf(
         typer.Option(
             "--jar",
             metavar="FILE",
-            help="Fetch the jar to this place, and name it there, for users with jars of their own.",
+            help=(
+                "Download Stoker's jar to this file and refer to it there, for users with jars of their own."
+            ),
         ),
     ] = None,
     token_file: TokenFile = None,
 ) -> Fetched:
     """Print settings for spark-submit --properties-file, pyspark, spark-shell, notebooks, ...
 
-    They are a properties file: `stoker spark-conf > stoker.conf`. There is a secret in it, made anew each
-    time: by that nobody else can talk to a driver until it has one of its own.
+    The output is a properties file: `stoker spark-conf > stoker.conf`. It contains a new secret each time,
+    which protects a driver until the driver has a secret of its own.
 
     Example: stoker spark-conf
     """

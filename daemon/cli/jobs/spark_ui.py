@@ -42,11 +42,13 @@ _HEADERS = {
 def ui(
     client: "Stoker",
     job_id: JobId,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On this machine; 0: any.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0: any free one.")
+    ] = 0,
     browser: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
     output: Output = "table",
 ) -> None:
-    """Give a browser the Spark UI of a running job, until the job has ended or Ctrl-C.
+    """Serve the Spark UI of a running job to a browser, until the job has ended or Ctrl-C.
 
     Example: stoker ui job-7
     """

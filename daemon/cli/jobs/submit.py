@@ -27,18 +27,19 @@ def submit(
     ] = None,
     executors: Annotated[
         str | None,
-        option("--executors", "How many executors, or auto: as many as are worth having.", "N|auto"),
+        option("--executors", "Number of executors, or auto: the number that is worth its cost.", "N|auto"),
     ] = None,
     min_executors: Annotated[
-        int | None, option("--min-executors", "It also runs on so few of them.", "N")
+        int | None, option("--min-executors", "Minimum number of executors to start with.", "N")
     ] = None,
     max_executors: Annotated[
         int | None,
-        option("--max-executors", "Its driver asks for executors while it runs, for so many at most.", "N"),
+        option("--max-executors", "Dynamic allocation: the driver requests up to N executors.", "N"),
     ] = None,
     cpus: Annotated[float | None, option("--cpus", "Cpus of one executor.", "CPUS")] = None,
     min_cpus: Annotated[
-        float | None, option("--min-cpus", "It also runs with so few: Stoker chooses up to --cpus.", "CPUS")
+        float | None,
+        option("--min-cpus", "Minimum cpus of an executor; Stoker chooses up to --cpus.", "CPUS"),
     ] = None,
     memory: Annotated[
         str | None, option("--memory", "Memory of one executor, overhead included: 896m, 2g.", "SIZE")
@@ -52,32 +53,34 @@ def submit(
     owner: Annotated[
         str | None, option("--owner", "Owner of the job; by default the job file's, or you.", "NAME")
     ] = None,
-    queue: Annotated[str | None, option("--queue", "Which queue it belongs to.", "NAME")] = None,
-    priority: Annotated[int | None, option("--priority", "Priority: a higher one goes earlier.", "N")] = None,
+    queue: Annotated[str | None, option("--queue", "Queue of the job.", "NAME")] = None,
+    priority: Annotated[int | None, option("--priority", "Priority; higher runs earlier.", "N")] = None,
     after: Annotated[
-        Many, option("--after", "Begins when this job or group has finished (ID:any: ended).", "ID|NAME")
+        Many, option("--after", "Start after this job or group finished (ID:any: ended).", "ID|NAME")
     ] = None,
     start_at: Annotated[
-        str | None, option("--start-at", "Begins no earlier: in 2h, or 2026-11-22T18:00Z.", "TIME")
+        str | None, option("--start-at", "Earliest start: in 2h, or 2026-11-22T18:00Z.", "TIME")
     ] = None,
     group: Annotated[
-        str | None, option("--group", "Group that it is waited for and billed with.", "NAME")
+        str | None, option("--group", "Group of jobs that are waited for and billed as one.", "NAME")
     ] = None,
     label: Annotated[
-        Many, option("--label", "A word to find it by: team=a; can be repeated.", "NAME=VALUE")
+        Many, option("--label", "Label to filter jobs by: team=a; repeatable.", "NAME=VALUE")
     ] = None,
     count: Annotated[
-        int | None, option("--count", "So many such jobs: an array; {index} in an argument counts.", "N")
+        int | None, option("--count", "Submit an array of N jobs; {index} in an argument counts.", "N")
     ] = None,
-    at_most: Annotated[int | None, option("--at-most", "So many of them run at once.", "N")] = None,
+    at_most: Annotated[
+        int | None, option("--at-most", "Maximum jobs of the array that run at once.", "N")
+    ] = None,
     deadline: Annotated[
-        str | None, option("--deadline", "By when it should be over: in 2h, or 2026-11-22T18:00Z.", "TIME")
+        str | None, option("--deadline", "Time to finish by: in 2h, or 2026-11-22T18:00Z.", "TIME")
     ] = None,
     restartable: Annotated[
         bool | None,
         typer.Option(
             "--restartable/--no-restartable",
-            help="Whether it may be stopped for another job, and begin anew; else it may.",
+            help="Whether another job may preempt it, so that it restarts; by default yes.",
             show_default=False,
         ),
     ] = None,
@@ -92,7 +95,7 @@ def submit(
         Many, option("--packages", "Jars by Maven coordinates, with their dependencies.", "G:A:V,...")
     ] = None,
     repositories: Annotated[
-        Many, option("--repositories", "Where packages are looked for first.", "URL,URL")
+        Many, option("--repositories", "Repositories to search first for packages.", "URL,URL")
     ] = None,
     conf: Annotated[Many, option("--conf", "A Spark setting; can be repeated.", "KEY=VALUE")] = None,
     env: Annotated[Many, option("--env", "An environment variable; can be repeated.", "NAME=VALUE")] = None,
@@ -107,38 +110,40 @@ def submit(
     ] = None,
     spark: Annotated[
         str | None,
-        option("--spark", "Spark version that runs it, such as 3.5; else the default one.", "NAME"),
+        option("--spark", "Spark version of the job, such as 3.5; else the default.", "NAME"),
     ] = None,
     spot: Annotated[
         Literal["never", "allowed", "only"] | None,
         option("--spot", "Whether its executors may be on spot VMs, or only there."),
     ] = None,
     retries: Annotated[
-        int | None, option("--retries", "How often a driver that failed is started again.", "N")
+        int | None, option("--retries", "Number of restarts after a failed driver.", "N")
     ] = None,
     max_runtime: Annotated[
         float | None, option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
     ] = None,
     idempotency_key: Annotated[
-        str | None, option("--idempotency-key", "Submissions with one key are one job.", "KEY")
+        str | None, option("--idempotency-key", "Submissions with the same key are one job.", "KEY")
     ] = None,
     upload: Annotated[
         bool | None,
         typer.Option(
             "--upload/--no-upload",
             help=(
-                "Send the files, or assume that the daemon has them at the same paths; without either "
-                "they are sent to a daemon on another machine."
+                "Upload the files, or use the same paths on the daemon's host; by default they are uploaded "
+                "to a daemon on another machine."
             ),
             show_default=False,
         ),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Stay until the job has ended; exit 1 unless it finished.")
+        bool, typer.Option("--wait", help="Wait until the job has ended; exit 1 unless it finished.")
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Submit nothing: check it, and show its placement, start and price."),
+        typer.Option(
+            "--dry-run", help="Check the job and show its placement, start and price; submit nothing."
+        ),
     ] = False,
     output: Output = "table",
 ) -> Fetched | int:

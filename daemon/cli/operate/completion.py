@@ -20,7 +20,7 @@ def completion(
         Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
     ],
 ) -> None:
-    """Print the script by which a shell completes commands and flags of stoker.
+    """Print a script that lets a shell complete commands and flags of stoker.
 
     Example: echo 'eval "$(stoker completion bash)"' >> ~/.bashrc
     """

@@ -28,9 +28,10 @@ def check(
     settings: Settings = None,
     output: Output = "table",
 ) -> int:
-    """Say whether a daemon could start with a config; nothing is started or changed.
+    """Check whether a daemon could start with a config; nothing is started or changed.
 
-    Exit code 0 when it could, 1 when something that the config names is wrong, 2 when it is no config.
+    Exit code 0 when it could, 1 when something that the config refers to is wrong, 2 when the config is
+    invalid.
 
     Example: stoker config check stoker.yaml
     """

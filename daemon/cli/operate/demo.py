@@ -47,12 +47,14 @@ def demo(
         Path | None, typer.Option("--data-dir", metavar="DIR", help="A folder to use and keep; new or empty.")
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", help="Give up when the jobs take longer.")
+        float,
+        typer.Option("--timeout", metavar="SECONDS", help="Time limit of the jobs; then the demo fails."),
     ] = 900.0,
     stay: Annotated[
         bool,
         typer.Option(
-            "--stay", help="Serve on when they are over, until Ctrl-C, at the address that commands ask."
+            "--stay",
+            help="Keep the daemon running after the jobs, until Ctrl-C, at the default address of commands.",
         ),
     ] = False,
 ) -> int:

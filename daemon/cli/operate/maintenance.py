@@ -35,13 +35,15 @@ _TELL = 2.0
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The backup file to write.", show_default=False)
+    ],
     config: ConfigFile = None,
     settings: Settings = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     output: Output = "table",
 ) -> None:
-    """Copy the job store to a file, whether the daemon runs or not; the copy is checked.
+    """Copy the job store to a file and check the copy; the daemon may run.
 
     Example: stoker backup stoker.backup
     """
@@ -69,7 +71,7 @@ def restore(
     settings: Settings = None,
     output: Output = "table",
 ) -> None:
-    """Put a backup in the job store's place, while no daemon runs; the old store is kept beside it.
+    """Replace the job store with a backup, while no daemon runs; the old store is kept beside it.
 
     Example: stoker restore stoker.backup
     """
@@ -105,7 +107,7 @@ def doctor(
 ) -> int:
     """Check job store, data folder, Spark installations and provider of VMs; 1 when something is wrong.
 
-    With --url or STOKER_URL it checks that daemon as well; where there is no data folder here, only that.
+    With --url or STOKER_URL it also checks that daemon; without a data folder here, only the daemon.
 
     Example: stoker doctor --config stoker.yaml
     """
@@ -171,14 +173,16 @@ def prune(
     config: ConfigFile = None,
     settings: Settings = None,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", metavar="AGE", help="Jobs that ended longer ago: 30d, 12h.")
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="Remove jobs that ended longer ago: 30d, 12h."),
     ] = None,
     keep: Annotated[
-        int | None, typer.Option("--keep", metavar="N", min=0, help="All but so many jobs that are over.")
+        int | None,
+        typer.Option("--keep", metavar="N", min=0, help="Keep N ended jobs, and remove the older ones."),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option("--size", metavar="SIZE", help="All but what is in so many bytes: 500m, 10g."),
+        typer.Option("--size", metavar="SIZE", help="Keep ended jobs up to this size in total: 500m, 10g."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help=("Only list the jobs that would be deleted."))

@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 
 def mesos(
     cluster: Annotated[
-        str, typer.Option("--cluster", metavar="FILE", help="Cluster file: the VMs that there are.")
+        str, typer.Option("--cluster", metavar="FILE", help="Cluster file with the VMs.")
     ] = "clusters/paper.yaml",
     host: Annotated[str, typer.Option("--host", help="Address of this machine to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")] = 5050,
     work_dir: Annotated[
-        Path, typer.Option("--work-dir", metavar="DIR", help="Where the agents keep their tasks' sandboxes.")
+        Path, typer.Option("--work-dir", metavar="DIR", help="Folder for the sandboxes of the agents' tasks.")
     ] = Path("~/.local/state/stoker/mesos/work"),
     ready_file: Annotated[
         Path | None,
-        typer.Option("--ready-file", metavar="FILE", help="Write host:port here once it answers."),
+        typer.Option(
+            "--ready-file", metavar="FILE", help="Write host:port to this file once the master answers."
+        ),
     ] = None,
     credentials: Annotated[
         Path | None,
@@ -44,8 +46,10 @@ def mesos(
         typer.Option(
             "--secret-file",
             metavar="FILE",
-            help="Without --credentials: the secret of the principal stoker, made when it is not there; "
-            "else WORK_DIR.secret.",
+            help=(
+                "Without --credentials: file with the secret of the principal stoker, created if missing; "
+                "by default WORK_DIR.secret."
+            ),
         ),
     ] = None,
     faults: Annotated[
@@ -73,7 +77,7 @@ def mesos(
             "--isolation-bandwidth",
             metavar="MBIT",
             min=0.1,
-            help="Of a VM's network card, Mbit/s each way; else: 40 times the scale.",
+            help="Bandwidth of a VM's network card, Mbit/s each way; else: 40 times the scale.",
         ),
     ] = None,
     delay: Annotated[
@@ -82,14 +86,14 @@ def mesos(
             "--isolation-delay",
             metavar="MS",
             min=0.0,
-            help="Milliseconds that a packet waits when it leaves a VM.",
+            help="Delay of a packet that leaves a VM, in milliseconds.",
         ),
     ] = 0.0,
     started_by: Annotated[int | None, typer.Option("--started-by", hidden=True)] = None,
 ) -> None:
     """Run a small Mesos here, with an agent for every VM of a cluster file.
 
-    The agents of pools come and go as a daemon with `provider: {name: embedded}` asks.
+    A daemon with `provider: {name: embedded}` starts and stops the agents of pools.
 
     For laptops, demos and tests: the agents run tasks as local processes; with --isolation vm these have the
     cores, the memory and the network of a VM, where this machine can do that. Every client that connects to

@@ -19,12 +19,12 @@ spark = typer.Typer(
     no_args_is_help=True,
 )
 
-_Name = Annotated[str, typer.Argument(metavar="VERSION", help="Such as 3.5.")]
+_Name = Annotated[str, typer.Argument(metavar="VERSION", help="Spark version, such as 3.5.")]
 
 
 @spark.command("list")
 def list_sparks(config: ConfigFile = None, settings: Settings = None, output: Output = "table") -> None:
-    """List the Sparks that are served, and those that can be fetched.
+    """List the available Spark versions, and those that can be downloaded.
 
     Example: stoker spark list
     """
@@ -66,18 +66,16 @@ def add(
     version: _Name,
     connect: Annotated[
         bool,
-        typer.Option(
-            "--connect", help=("Also fetch the packages that a Python needs as a client of Spark Connect.")
-        ),
+        typer.Option("--connect", help=("Also download the Python packages of a Spark Connect client.")),
     ] = False,
     config: ConfigFile = None,
     settings: Settings = None,
     output: Output = "table",
 ) -> None:
-    """Fetch a Spark and a Java for it from the package index that pip uses; some 500 MB (Connect: 100).
+    """Download a Spark version and its Java from pip's package index; about 500 MB (Connect: 100).
 
-    Daemons serve it from then on. Its classes are kept as Java needs them in memory, so that its JVMs start
-    sooner. Nothing is done when all is there already.
+    Daemons offer it from then on. Its classes are stored in Java's memory format, so that JVMs start faster.
+    The command does nothing when everything is installed.
 
     Example: stoker spark add 3.5
     """
@@ -107,7 +105,7 @@ def add(
 def remove(
     version: _Name, config: ConfigFile = None, settings: Settings = None, output: Output = "table"
 ) -> None:
-    """Remove a Spark that was fetched; jobs that have it could not go on.
+    """Remove a downloaded Spark version; jobs that use it could not continue.
 
     Example: stoker spark remove 3.5
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from daemon.cli.profile.measure import Bench
 
 profile = typer.Typer(
-    help="Measure Spark jobs, and learn how long they take.", rich_markup_mode=None, no_args_is_help=True
+    help="Measure Spark jobs and model their durations.", rich_markup_mode=None, no_args_is_help=True
 )
 
 #: Number of runs without an event log that are named, the others are counted. Chosen: a line or two.
@@ -40,7 +40,7 @@ def run(
     ),
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Where runs are kept; else stoker-profiles/PLAN."),
+        typer.Option("--out", metavar="DIR", help="Folder for the runs; else stoker-profiles/PLAN."),
     ] = None,
     url: Annotated[
         str | None, typer.Option("--url", help="Measure with the daemon there, with --data-dir.")
@@ -51,9 +51,9 @@ def run(
         Path | None, typer.Option("--data-dir", metavar="DIR", help="The data folder of the daemon at --url.")
     ] = None,
 ) -> int:
-    """Measure the jobs of a plan, one run after the other; started again, it goes on where it was ended.
+    """Measure the jobs of a plan, one run after the other; started again, it continues.
 
-    A daemon and an embedded Mesos of its own are started, with isolated VMs where this machine can do that.
+    It starts its own daemon and embedded Mesos, with isolated VMs where this machine supports them.
 
     Example: stoker profile run --plan profiles/sizes.yaml
     """
@@ -193,7 +193,7 @@ def export(
     ] = None,
     output: Output = "table",
 ) -> None:
-    """Make job profiles of the runs of a folder, in YAML, for the daemon's config or for a workload.
+    """Write job profiles from the runs of a folder, in YAML, for the daemon's config or a workload.
 
     Example: stoker profile export runs
     """
@@ -224,11 +224,11 @@ def validate(
         str, typer.Option("--policy", metavar="NAME", help="The policy: ff, rr, ilp:beta=0.5, ...")
     ] = "ff",
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="The report; its picture is put beside it.")
+        Path, typer.Option("--out", metavar="FILE", help="The report; its picture is written beside it.")
     ] = RESULTS / "fidelity.md",
     output: Output = "table",
 ) -> int:
-    """Run a workload with real Spark, and simulate it with the model of DIR; report how far they are apart.
+    """Run a workload with real Spark, simulate it with the model of DIR, and report the difference.
 
     The cluster is that of the plan of DIR; the jobs are apps of profiles/apps, by type.
 
@@ -265,18 +265,20 @@ def compare(
         str,
         typer.Option("--policy", metavar="NAMES", help="Policies to compare; the first is the reference."),
     ] = "aep,greedy,lookahead,reinforce",
-    runs: Annotated[int, typer.Option("--runs", min=1, max=100, help="How often each of them decides.")] = 3,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, max=100, help="Number of runs under each policy.")
+    ] = 3,
     cluster: Annotated[
         str | None, typer.Option("--cluster", help="Other VMs than the plan's: a name or a .yaml file.")
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="The report; its picture is put beside it.")
+        Path, typer.Option("--out", metavar="FILE", help="The report; its picture is written beside it.")
     ] = RESULTS / "real.md",
     output: Output = "table",
 ) -> int:
     """Run a workload with real Spark under several policies in turn, and simulate it with the model of DIR.
 
-    The jobs are apps of profiles/apps, by type. Started again, it goes on where it was ended.
+    The jobs are apps of profiles/apps, by type. Started again, it continues.
 
     Example: stoker profile compare stoker-profiles/sizes --workload profiles/real.csv --policy aep,greedy
     """
@@ -311,7 +313,7 @@ def compare(
 @profile.command("ingest")
 def ingest(
     data_dir: Annotated[Path, typer.Argument(metavar="DATA_DIR", help="The data folder of a daemon.")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where runs are kept.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the runs.")],
     cluster: Annotated[
         str, typer.Option("--cluster", help="The cluster on which the jobs ran: a name or a .yaml file.")
     ] = "paper",

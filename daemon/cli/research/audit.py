@@ -39,20 +39,24 @@ def audit(
     vm: Annotated[
         str,
         typer.Option(
-            "--vm", metavar="TYPE", help="The VM type of executors, where no host of the price list tells it."
+            "--vm", metavar="TYPE", help="The VM type of executors whose host is not in the price list."
         ),
     ] = "",
     by: Annotated[
         By,
         typer.Option(
             "--by",
-            help="By what costs are summed; type: by name without date and time; change: what saves.",
+            help=(
+                "Dimension to sum costs by; type: by name without date and time; change: by possible saving."
+            ),
         ),
     ] = "type",
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="DAY", help="Leave out what ended before: 2026-11-22, yesterday, 30d."
+            "--since",
+            metavar="DAY",
+            help="Leave out applications that ended before: 2026-11-22, yesterday, 30d.",
         ),
     ] = None,
     savings: Annotated[
@@ -61,14 +65,14 @@ def audit(
     ] = True,
     policy: Annotated[
         str,
-        typer.Option("--policy", metavar="NAMES", help="Policies under which they are played again."),
+        typer.Option("--policy", metavar="NAMES", help="Policies to simulate the applications under."),
     ] = "ff,greedy",
     cluster: Annotated[
         str | None,
         typer.Option(
             "--cluster",
             metavar="NAME",
-            help="The VMs on which they are played: a name or a .yaml file; else pools of the logs' types.",
+            help="The VMs to simulate on: a name or a .yaml file; else pools of the logs' types.",
             show_default=False,
         ),
     ] = None,
@@ -77,7 +81,7 @@ def audit(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="The scenario whose VMs --write-cluster writes; else the one that saves most.",
+            help="The scenario for --write-cluster; else the one that saves most.",
             show_default=False,
         ),
     ] = None,
@@ -111,7 +115,7 @@ def audit(
         typer.Option("-o", "--output", help="For people, everything as JSON, or a table for spreadsheets."),
     ] = "table",
 ) -> None:
-    """Show what Spark applications cost, and what they could cost, by their event logs; needs no daemon.
+    """Show the actual and the possible cost of Spark applications from their event logs; needs no daemon.
 
     Example: stoker audit /var/log/spark --prices ec2-us-east-1 --vm m5.2xlarge --html report.html
     """

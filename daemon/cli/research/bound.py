@@ -21,13 +21,16 @@ def bound(
         str, typer.Option("--cluster", help="A name (paper, hundred, ...) or a .yaml file.")
     ] = "paper",
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds.")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="Number of seeds.")] = 1,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
     beta: Annotated[
-        float, typer.Option("--beta", min=0.0, max=1.0, help="How much cost counts; the rest is completion.")
+        float,
+        typer.Option(
+            "--beta", min=0.0, max=1.0, help="Weight of cost; the rest is the weight of completion."
+        ),
     ] = 1.0,
     tries: Annotated[
-        int | None, typer.Option("--tries", min=1, help="Schedules that are searched through.")
+        int | None, typer.Option("--tries", min=1, help="Number of schedules to search through.")
     ] = None,
     output: Output = "table",
 ) -> None:

@@ -29,7 +29,7 @@ COMPARED = "oga,oga-reactive,oga-conserving,drf,fairness,binpacking,spreading"
 
 Alibaba = Annotated[
     Path | None,
-    typer.Option("--alibaba", metavar="DIR", help="Take machines, requests and arrivals from these files."),
+    typer.Option("--alibaba", metavar="DIR", help="Read machines, requests and arrivals from these files."),
 ]
 
 
@@ -40,7 +40,9 @@ class OgaSetting:
     policy: Annotated[
         str,
         typer.Option(
-            "--policy", metavar="NAMES", help="By commas; also stationary and optimum, in hindsight."
+            "--policy",
+            metavar="NAMES",
+            help="Policies, separated by commas; also stationary and optimum, computed in hindsight.",
         ),
     ] = COMPARED
     types: Annotated[int, typer.Option("--types", min=1, help="Job types, |L|.")] = 10
@@ -48,12 +50,12 @@ class OgaSetting:
     resources: Annotated[int, typer.Option("--resources", min=1, help="Resource types, K.")] = 6
     slots: Annotated[int, typer.Option("--slots", min=1, help="Time slots, T.")] = 8000
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="How many seeds.")] = 1
-    arrival: Annotated[float, typer.Option("--arrival", help="Probability that a job comes, rho.")] = 0.7
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Number of seeds.")] = 1
+    arrival: Annotated[float, typer.Option("--arrival", help="Probability that a job arrives, rho.")] = 0.7
     contention: Annotated[float, typer.Option("--contention", help="Multiplies requests.")] = 10.0
-    density: Annotated[float, typer.Option("--density", help="Edges per instance; 0 joins all with all.")] = (
-        3.0
-    )
+    density: Annotated[
+        float, typer.Option("--density", help="Edges per instance; 0 connects all with all.")
+    ] = 3.0
     utility: Annotated[str, typer.Option("--utility", help="mixed, linear, log, reciprocal or poly.")] = (
         "mixed"
     )
@@ -62,11 +64,14 @@ class OgaSetting:
         typer.Option("--request", help="Whether a request bounds each channel, or the whole job."),
     ] = "per_channel"
     jobs_per_type: Annotated[
-        int, typer.Option("--jobs-per-type", metavar="N", help="Up to N jobs of each type come in a slot.")
+        int,
+        typer.Option("--jobs-per-type", metavar="N", help="Maximum jobs of each type that arrive in a slot."),
     ] = 1
     tasks: Annotated[
         int,
-        typer.Option("--tasks", metavar="N", help="Tasks of a job; each asks for an N-th of its request."),
+        typer.Option(
+            "--tasks", metavar="N", help="Tasks of a job; each requests an N-th of the job's request."
+        ),
     ] = 1
     gang: Annotated[
         int | None,
@@ -82,7 +87,7 @@ class OgaSetting:
         typer.Option(
             "--floor",
             metavar="SHARE",
-            help="The minimum share of its request of every resource with which a task is scheduled.",
+            help="Minimum share of its request, of every resource, for a task to be scheduled.",
         ),
     ] = 0.5
     alibaba: Alibaba = None
@@ -91,11 +96,11 @@ class OgaSetting:
         0.9999
     )
     step_size: Annotated[
-        Literal["decay", "eq50", "theorem1"], typer.Option("--step-size", help="How steps are sized.")
+        Literal["decay", "eq50", "theorem1"], typer.Option("--step-size", help="Rule for the size of steps.")
     ] = "decay"
     threads: Annotated[
         int | None,
-        typer.Option("--threads", min=1, help="Threads that share large steps; as many as there are cores."),
+        typer.Option("--threads", min=1, help="Threads for large steps; by default one per core."),
     ] = None
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the rewards (.png).")] = (
         None
@@ -173,10 +178,10 @@ def run(
         Path | None, typer.Option("--save", metavar="FILE", help="Write the environment here (.npz).")
     ] = None,
     load: Annotated[
-        Path | None, typer.Option("--load", metavar="FILE", help="Take a saved environment (.npz).")
+        Path | None, typer.Option("--load", metavar="FILE", help="Load a saved environment (.npz).")
     ] = None,
 ) -> None:
-    """Compare policies in one setting, the paper's when nothing else is said.
+    """Compare policies in one setting, by default the paper's.
 
     Example: stoker oga run --types 10 --instances 128
     """
@@ -208,7 +213,7 @@ def run(
 @with_groups
 def sweep(
     over: Annotated[str, typer.Option("--over", help=f"The varied setting: {', '.join(_SWEPT)}.")],
-    values: Annotated[str, typer.Option("--values", help="Its values, by commas.")],
+    values: Annotated[str, typer.Option("--values", help="Its values, separated by commas.")],
     setting: SweepSetting,
 ) -> None:
     """Compare policies over the values of one setting.

@@ -19,15 +19,17 @@ reproduce = typer.Typer(
     help="Run a whole comparison again, and write its report.", rich_markup_mode=None, no_args_is_help=True
 )
 
-Seeds = Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")]
+Seeds = Annotated[int, typer.Option("--seeds", min=2, help="Number of seeds.")]
 FirstSeed = Annotated[
     int | None,
     typer.Option(
         "--seed",
         min=0,
         max=2**32 - 1,
-        help="The first seed; by default that of the report's block in agents/experiments/seeds.yaml. Seeds "
-        "that something was chosen on are refused.",
+        help=(
+            "The first seed; by default that of the report's block in agents/experiments/seeds.yaml. Seeds "
+            "that were used to choose something are refused."
+        ),
         show_default=False,
     ),
 ]
@@ -49,15 +51,15 @@ def running(out: Path) -> Iterator["Runner"]:
 def results(
     out: ReportFolder = RESULTS,
     only: Annotated[
-        str, typer.Option("--only", metavar="NAMES", help="Of these reports alone, by commas.")
+        str, typer.Option("--only", metavar="NAMES", help="Only these reports, separated by commas.")
     ] = "",
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few jobs and seeds, to see in minutes that everything runs.")
+        bool, typer.Option("--quick", help="Few jobs and seeds, to check in minutes that everything runs.")
     ] = False,
 ) -> None:
-    """Make all reports that need no real Spark, one after the other; takes hours.
+    """Make all reports that do not need a running Spark, one after the other; takes hours.
 
-    When it was stopped, the same command continues.
+    After an interruption, the same command continues.
 
     Example: stoker reproduce results --quick
     """
@@ -116,7 +118,7 @@ def islam2022(
     out: ReportFolder = RESULTS,
     seeds: Seeds = 20,
     scaled_seeds: Annotated[
-        int, typer.Option("--scaled-seeds", min=2, help="How many on the larger clusters.")
+        int, typer.Option("--scaled-seeds", min=2, help="Number of seeds on the larger clusters.")
     ] = 12,
     seed: FirstSeed = None,
     curves: Annotated[
@@ -128,7 +130,7 @@ def islam2022(
 ) -> None:
     """Compare the trained policies with the baselines and with Islam 2022.
 
-    These are the shipped policies; the paper's own claims stand beside the results. Its set-up is also run
+    It uses the shipped policies and shows the paper's claims beside the results. Its set-up is also run
     with exact knowledge of durations, as in the paper.
 
     Example: stoker reproduce islam2022 --seeds 2
@@ -149,9 +151,9 @@ def islam2022(
 def elastic(
     out: ReportFolder = RESULTS, seeds: Seeds = 12, seed: FirstSeed = None, jobs: Jobs = None
 ) -> None:
-    """Compare the cost of policies and idle policies where VMs come and go.
+    """Compare the cost of policies and idle policies on VMs that open and close.
 
-    Autoscalers that know no jobs stand beside them.
+    Autoscalers that do not know the jobs are compared as well.
 
     Example: stoker reproduce elastic --seeds 2
     """
@@ -168,13 +170,13 @@ def elastic(
 @reproduce.command("decisions")
 def decisions(
     out: ReportFolder = RESULTS,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 12,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")] = 12,
     seed: FirstSeed = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few jobs and no large clusters, to see that it runs.")
+        bool, typer.Option("--quick", help="Few jobs and no large clusters, to check that it runs.")
     ] = False,
 ) -> None:
-    """Judge policies on workloads and clusters that nobody tuned them on, beside the limit of each.
+    """Judge policies on workloads and clusters not used for tuning, beside the lower bound of each.
 
     Example: stoker reproduce decisions --seeds 2
     """
@@ -194,7 +196,7 @@ def sharing(
 ) -> None:
     """Compare orders of jobs with policies: shares, slowdown, deadlines, cost.
 
-    The cost is that of fairness.
+    The difference in cost is the price of fairness.
 
     Example: stoker reproduce sharing --seeds 2
     """
@@ -211,12 +213,12 @@ def sharing(
 @reproduce.command("estimates")
 def estimates(
     out: ReportFolder = RESULTS,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 4,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")] = 4,
     seed: FirstSeed = None,
     jobs: Jobs = None,
-    every: Annotated[int, typer.Option("--every", min=1, help="One of so many jobs is estimated.")] = 15,
+    every: Annotated[int, typer.Option("--every", min=1, help="Estimate one of N jobs.")] = 15,
 ) -> None:
-    """See how many jobs start, end and cost as was estimated when they were submitted.
+    """Compare the true starts, ends and costs of jobs with the estimates at submission.
 
     Example: stoker reproduce estimates --seeds 3
     """

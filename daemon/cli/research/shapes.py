@@ -12,7 +12,7 @@ from daemon.cli.shared.options import RESULTS, ReportFolder
 def shapes(
     data: Annotated[
         Path,
-        typer.Option("--data", metavar="DIR", help="The folder of the tables that docs/shapes.md names."),
+        typer.Option("--data", metavar="DIR", help="Folder with the tables listed in docs/shapes.md."),
     ],
     out: ReportFolder = RESULTS,
 ) -> None:

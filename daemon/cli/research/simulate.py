@@ -47,7 +47,7 @@ def simulate(
     cluster: Annotated[
         str, typer.Option("--cluster", help="A name (paper, hundred, ...) or a .yaml file.")
     ] = "paper",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds.")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="Number of seeds.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
     plot: Annotated[
@@ -61,14 +61,14 @@ def simulate(
     ] = None,
     durations: Annotated[
         Path | None,
-        typer.Option("--durations", metavar="DIR", help="Durations by the model of `profile fit DIR`."),
+        typer.Option("--durations", metavar="DIR", help="Durations from the model of `profile fit DIR`."),
     ] = None,
     profiles: Annotated[
         str | None,
         typer.Option(
             "--profiles",
             metavar="FILE",
-            help="Curves of job types and how they like to be placed, as `profile export` writes them.",
+            help="Curves and preferred placements of job types, as written by `profile export`.",
         ),
     ] = None,
     draw: Annotated[
@@ -91,7 +91,7 @@ def simulate(
         bool,
         typer.Option(
             "--as-daemon",
-            help="With --durations: expect of running jobs the same as a daemon, which has no such model.",
+            help="With --durations: expect the same of running jobs as a daemon, which has no such model.",
         ),
     ] = False,
     keep: Annotated[
@@ -99,7 +99,7 @@ def simulate(
         typer.Option(
             "--keep",
             metavar="HOW",
-            help="How long idle VMs of pools are kept: none, break_even, forecast, planned, timeout:SECONDS.",
+            help="Idle policy of pools: none, break_even, forecast, planned, timeout:SECONDS.",
         ),
     ] = "break_even",
     consolidate: Annotated[
@@ -107,8 +107,10 @@ def simulate(
         typer.Option(
             "--consolidate",
             metavar="HOW",
-            help="Move running executors so that VMs of pools close, as Karpenter does: none, underutilized, "
-            "balanced, believed; and :after=SECONDS and :spot_to_spot behind one.",
+            help=(
+                "Move running executors so that VMs of pools close, as Karpenter does: none, "
+                "underutilized, balanced, believed; with :after=SECONDS and :spot_to_spot as options."
+            ),
         ),
     ] = "none",
     sizes: Annotated[
@@ -124,7 +126,7 @@ def simulate(
         bool,
         typer.Option(
             "--bound",
-            help=("Show how far policies are from the best schedule; for few jobs it is always shown."),
+            help=("Show the distance of policies from the best schedule; for few jobs it is always shown."),
         ),
     ] = False,
     vary: Annotated[
@@ -132,8 +134,8 @@ def simulate(
         typer.Option(
             "--vary",
             metavar="WHAT",
-            help="Draw by seed of a workload that is a file: durations (by the spread of their type), "
-            "arrivals (the gaps between jobs, with replacement), or both by a comma.",
+            help="For a workload file, draw by seed: durations (by the spread of their type), "
+            "arrivals (the gaps between jobs, with replacement), or both, separated by a comma.",
             show_default=False,
         ),
     ] = None,
@@ -142,7 +144,7 @@ def simulate(
         typer.Option(
             "--most-events",
             min=1,
-            help="Stop a run after so many events; by default 200,000 and 1,000 for each job.",
+            help="Maximum events of a run; by default 200,000 plus 1,000 for each job.",
             show_default=False,
         ),
     ] = None,
@@ -151,7 +153,10 @@ def simulate(
         typer.Option(
             "--fallback",
             metavar="NAME",
-            help="The policy that decides where another fails, or waits in vain; none: no fallback.",
+            help=(
+                "The policy that decides where another fails, or delays a job for too long; none: no "
+                "fallback."
+            ),
         ),
     ] = "ff",
     *,

@@ -33,7 +33,7 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="One value of the file, as in seed=1; repeatable."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="The policy's folder; else policies/NAME.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder of the policy; else policies/NAME.")
     ] = None,
     tensorboard: Annotated[
         Path | None,
@@ -43,17 +43,17 @@ def train(
             help="Write TensorBoard's data to DIR/NAME; by default to the policy's folder, run/tensorboard.",
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     from_history: Annotated[
         Path | None,
         typer.Option(
-            "--from-history", metavar="DATA_DIR", help="Train on jobs like those of this daemon's records."
+            "--from-history", metavar="DATA_DIR", help="Train on jobs like those in this daemon's records."
         ),
     ] = None,
     belief: Annotated[
         str | None,
         typer.Option(
-            "--belief", metavar="BELIEF", help="Other than the file's: exact, spread, SIGMA, constant."
+            "--belief", metavar="BELIEF", help="Belief instead of the file's: exact, spread, SIGMA, constant."
         ),
     ] = None,
 ) -> None:
@@ -140,36 +140,40 @@ def evaluate(
         typer.Argument(metavar="MODEL", help="Folders of trained policies, or names of shipped ones."),
     ] = None,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAMES", help="Compared with these, by commas; none: alone.")
+        str,
+        typer.Option(
+            "--policy", metavar="NAMES", help="Policies to compare with, separated by commas; none: no other."
+        ),
     ] = COMPARED,
     workload: Annotated[
-        str, typer.Option("--workload", metavar="NAMES", help="Workloads by name or file, by commas.")
+        str,
+        typer.Option("--workload", metavar="NAMES", help="Workloads by name or file, separated by commas."),
     ] = "normal,burst",
     cluster: Annotated[
         str, typer.Option("--cluster", help="A name (paper, hundred, ...) or a .yaml file.")
     ] = "paper",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds.")] = 20,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The first; training never sees one.")] = 100,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="Number of seeds.")] = 20,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="The first seed; training uses none of them.")
+    ] = 100,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw cost against completion (.png).")
     ] = None,
     card: Annotated[
         bool,
-        typer.Option(
-            "--card", help="Write the comparison into the card of every model that was given as a folder."
-        ),
+        typer.Option("--card", help="Write the comparison into the card of every model given as a folder."),
     ] = False,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="Where the cards of models given by name go."),
+        typer.Option("--out", metavar="DIR", help="Folder for the cards of models given by name."),
     ] = RESULTS,
     belief: BeliefOption = "spread",
     output: Output = "table",
 ) -> None:
-    """Compare trained policies with others, on workloads and seeds that none was trained on.
+    """Compare trained policies with others, on workloads and seeds not used for training.
 
-    With --card a model's card takes the comparison up; the cards that ship stay as they are, unless their
-    folders are given.
+    With --card the comparison is written into the models' cards; shipped cards change only if their folders
+    are given.
 
     Example: stoker evaluate policies/mine --policy rr,aep,greedy --workload burst
     """

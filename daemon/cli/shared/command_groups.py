@@ -34,7 +34,7 @@ TITLES: dict[str, dict[str, str]] = {
     "Simulate and train": {
         "simulate": "Compare policies on a simulated workload.",
         "workload": "Show a workload's jobs, or write them.",
-        "audit": "Show what applications cost, and could cost.",
+        "audit": "Show actual and possible costs of Spark applications.",
         "bound": "Compute the lowest cost of a workload.",
         "train": "Train a policy in the simulator.",
         "evaluate": "Compare trained policies on unseen workloads.",
@@ -96,7 +96,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
         "belief": "Compare policies under each belief.",
         "islam2022": "Compare trained policies with Islam 2022.",
         "elastic": "Compare policies and autoscalers on pools.",
-        "decisions": "Judge policies on workloads nobody tuned for.",
+        "decisions": "Judge policies on workloads not used for tuning.",
         "sharing": "Compare job orders: shares, slowdown, deadlines, cost.",
         "estimates": "Check estimated starts, ends and costs.",
         "shapes": "Choose shapes of jobs from two runs.",

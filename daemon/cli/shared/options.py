@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RESULTS = Path("stoker-results")
 DEFAULT_URL = "http://127.0.0.1:8642"
 
-Url = Annotated[str, typer.Option("--url", envvar="STOKER_URL", help="Where the daemon is.")]
+Url = Annotated[str, typer.Option("--url", envvar="STOKER_URL", help="URL of the daemon.")]
 TokenFile = Annotated[
     Path | None,
     typer.Option("--token-file", envvar="STOKER_TOKEN_FILE", help="File with the daemon's bearer token."),
@@ -52,13 +52,13 @@ BeliefOption = Annotated[
         "--belief",
         metavar="BELIEF",
         help=(
-            "Beliefs of policies about jobs' durations: exact (the truth), spread (with the error "
-            "measured of each type), a number (with a log-normal error of that standard deviation, such "
+            "Beliefs of policies about jobs' durations: exact (the truth), spread (with the error measured "
+            "for each type), a number (with a log-normal error of that standard deviation, such "
             "as 0.2), or constant (the workload's mean for all)."
         ),
     ),
 ]
-ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")]
+ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the report.")]
 #: Of a flag that can be repeated.
 Many = list[str] | None
 JobIds = Annotated[

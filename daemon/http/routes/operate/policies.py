@@ -39,7 +39,7 @@ def add_policies(app: FastAPI, leadership: Leadership, store: Store) -> None:
 
     @app.put("/v1/policy")
     def set_policy(chosen: PolicyChoice) -> PolicyBody:
-        """Let another policy decide from the next decision on.
+        """Switch to another policy from the next decision on.
 
         The body is a text such as `"greedy:beta=0.5"`, or `name` and the options as further keys.
         """

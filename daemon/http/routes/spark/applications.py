@@ -183,7 +183,7 @@ class SparksBody(Body):
 
 
 class DoneBody(Body):
-    """It was done."""
+    """Success."""
 
 
 def add_applications(app: FastAPI, leadership: Leadership) -> None:
