@@ -69,7 +69,7 @@ def known_to(label: str) -> tuple[str, ...] | None:
 
 
 def knowledge(label: str) -> str:
-    """The same in words."""
+    """The inputs of a policy, in words."""
     found = known_to(label)
     return "not told" if found is None else ", ".join(("sizes", *found))
 

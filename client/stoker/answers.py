@@ -17,24 +17,24 @@ class After(TypedDict):
     name: str
     """The user's reference to it: a name, or a group; empty where that was its id."""
     when: Literal["success", "any"]
-    """Whether it has to finish, or may end in any way."""
+    """Whether it has to finish, or only to end."""
 
 
 class Ahead(TypedDict):
     """Forecast of the queue."""
 
     at: float
-    """The moment from which seconds count, since the epoch: now, or `since`."""
+    """Start of the simulation, seconds since the epoch: now, or `since`."""
     recorded: bool
-    """Whether a time that is over was played, and not the queue as it is now."""
+    """Whether past jobs were simulated instead of the present queue."""
     waiting: int
-    """How many jobs wait that would be placed in their turn now; or came since then, and are played."""
+    """Number of waiting jobs in the simulation; with `since`, of jobs submitted since then."""
     others: int
-    """How many wait besides and are not played: they pause, are aside, or are far behind."""
+    """Number of waiting jobs left out: paused, held by a limit, or far behind in the order."""
     policies: list[PolicyAhead]
-    """One for each that was asked for, in that order, case by case."""
+    """Results for each requested policy, in the requested order, case by case."""
     note: str
-    """Cause of waits that no VM and no policy changes; empty without such waits."""
+    """Cause of waits that neither VMs nor policies change; empty without such waits."""
     assumes: list[str]
     """The assumptions, in words."""
 
@@ -43,9 +43,9 @@ class Alive(TypedDict):
     """That the server answers."""
 
     status: Literal["ok"]
-    """Always the same."""
+    """A constant."""
     version: str
-    """Stoker's."""
+    """Stoker's version."""
 
 
 class Amounts(TypedDict):
@@ -63,9 +63,9 @@ class Attempt(TypedDict):
     """A failure of a job after which it was tried again, or was not."""
 
     began: float | None
-    """When its executors ran, seconds since the epoch; null where they never did."""
+    """When its executors started, seconds since the epoch; null where they never did."""
     ended: float
-    """When it failed."""
+    """Time of the failure, seconds since the epoch."""
     fault: Literal["user", "infrastructure"]
     """Cause of the failure: the user's count as retries, the infrastructure's do not."""
     why: str
@@ -80,11 +80,11 @@ class Bill(TypedDict):
     since: str | None
     """The first day (UTC) with data; null when there is none."""
     until: str | None
-    """The last such day."""
+    """The last day (UTC) with data; null when there is none."""
     total: BillLine
-    """All of it."""
+    """The total of the bill."""
     lines: list[BillLine]
-    """The dearest first, or day by day."""
+    """Lines by falling cost, or day by day."""
     rest: BillLine | None
     """The sum of the other lines; null when there are none."""
     budget: Budget | None
@@ -105,15 +105,15 @@ class BillLine(TypedDict):
     idle: float
     """The unused part of VMs that were up."""
     booting: float
-    """While VMs of pools booted."""
+    """Cost of VMs of pools while they booted."""
     draining: float
     """The unused part of VMs that were drained or closed."""
     rounding: float
-    """For whole units, and the least that is charged."""
+    """Cost of rounding up to whole units and to the minimum charge."""
     difference: float | None
     """Cost beyond the total by providers' own account; null where they report none."""
     lost: float
-    """The used part of lost work, of jobs that were preempted."""
+    """The part of `used` that was lost when jobs were preempted."""
 
 
 class Bounds(TypedDict):
@@ -141,11 +141,11 @@ class Budget(TypedDict):
     day: str
     """Today (UTC)."""
     per_day: float
-    """Dollars that they may cost on a day."""
+    """Maximum cost of a day, dollars."""
     spent: float
-    """Dollars that they have cost."""
+    """Cost so far, dollars."""
     hold: bool
-    """Whether no VM is opened on a day on which they have cost more."""
+    """Whether no more VMs are opened on a day that has cost more than the budget."""
 
 
 class Came(TypedDict):
@@ -155,7 +155,7 @@ class Came(TypedDict):
     """
 
     start: Literal["before", "within", "after"] | None
-    """Of the start; null before it."""
+    """Of the start; null before the start."""
     end: Literal["before", "within", "after"] | None
     """Of the end; null unless the job has finished."""
     cost: Literal["before", "within", "after"] | None
@@ -178,9 +178,9 @@ class Candidate(TypedDict):
     lacks: list[str]
     """Its missing resources for the executor, in words; empty where it fits."""
     score: float | None
-    """The policy's score of it: higher is better."""
+    """The policy's score of the VM; higher is better."""
     chosen: bool
-    """Whether the executor went there."""
+    """Whether the executor was placed there."""
     details: dict[str, float | None]
     """More numbers of the policy, by name."""
 
@@ -191,36 +191,36 @@ class Choice(TypedDict):
     executor: int | None
     """The executor's number; null for the whole job."""
     vm: str | None
-    """The chosen VM's name; null where none was chosen."""
+    """The chosen VM's name; null without a choice."""
     cpus: float | None
-    """Cores that it takes there."""
+    """Cores of the executor there."""
     memory_mib: int | None
-    """Memory that it takes there, MiB."""
+    """Memory of the executor there, MiB."""
     resources: dict[str, float]
-    """Its other resources there, by name."""
+    """Other resources of the executor there, by name."""
     why: str
-    """Why there, in words."""
+    """Reason for the VM, in words."""
     candidates: list[Candidate]
-    """VMs that were looked at, the chosen ones among them."""
+    """VMs that were considered, including the chosen ones."""
     candidates_left_out: int
-    """How many more were looked at."""
+    """Number of further VMs that were considered."""
 
 
 class Cluster(TypedDict):
     """All VMs that are there."""
 
     vms: list[Vm]
-    """Those that the master has reported, and those that boot."""
+    """VMs that the master has reported, and VMs that boot."""
     pools: list[Pool]
-    """Where others could be had."""
+    """Pools that can open further VMs."""
     provider: str
     """The provider's failing calls; empty when none fails."""
     order: list[str]
     """Criteria of the order, in sequence; empty: first come, first served."""
     queues: int
-    """How many queues that take jobs share them; 0 where a job's queue is any name."""
+    """Number of queues that accept jobs; 0 where a job's queue may be any name."""
     note: str
-    """Cause of waits that no VM and no policy changes: the machine under an embedded cluster has no capacity
+    """Cause of waits that neither VMs nor policies change: the machine of an embedded cluster has no capacity
     for more executors and drivers at once. Empty without such waits.
     """
 
@@ -233,20 +233,20 @@ class Comparison(TypedDict):
     """
 
     totals: list[Totals]
-    """One for each pair of policies."""
+    """Totals for each pair of policies."""
     differences: list[Difference]
-    """The latest first."""
+    """Latest first."""
 
 
 class Coverage(TypedDict):
     """How estimates of jobs that waited came true since the daemon's start."""
 
     start: Held
-    """When they started."""
+    """Counts of starts."""
     end: Held
-    """When they had finished."""
+    """Counts of ends."""
     cost: Held
-    """Their cost then."""
+    """Counts of costs."""
 
 
 class CpuBounds(TypedDict):
@@ -262,7 +262,7 @@ class Decision(TypedDict):
     """One decision about the job."""
 
     at: float
-    """When it was taken, seconds since the epoch."""
+    """Time of the decision, seconds since the epoch."""
     policy: str
     """The policy that decided."""
     decision: str
@@ -272,7 +272,7 @@ class Decision(TypedDict):
     faults: list[str]
     """Reasons why other policies' decisions were not accepted."""
     choices: list[Choice]
-    """One for each executor, or one for the whole job."""
+    """A choice for each executor, or one for the whole job."""
 
 
 class Dependency(TypedDict):
@@ -290,13 +290,13 @@ class Difference(TypedDict):
     """A decision that two policies took otherwise."""
 
     at: float
-    """When it was decided, seconds since the epoch."""
+    """Time of the decision, seconds since the epoch."""
     job: str
     """The job's id."""
     duration: float | None
     """Seconds for which the job ran, or is expected to."""
     known_from: Literal["run", "profile", "nothing"]
-    """Where the duration is known from."""
+    """Source of the duration."""
     acting: Outcome
     """The acting policy's decision."""
     shadow: Outcome
@@ -345,15 +345,15 @@ class DryRun(TypedDict):
     placed before it, the reason why it would wait now, and the estimate, of all jobs of an array as one.
     """
     placement: list[Placed]
-    """Where its executors would be placed now; empty where it would wait, or where that is not known."""
+    """Placement of its executors now; empty where it would wait, or where the placement is unknown."""
     dollars_per_hour: float | None
-    """Their cost there: their shares of the VMs' prices."""
+    """Cost of the executors there: their shares of the VMs' prices, dollars per hour."""
     late: bool
     """Whether it would end after its deadline in most draws."""
     policy: str
-    """Which policy decides."""
+    """The acting policy."""
     draws: int
-    """How often that was played."""
+    """Number of simulations behind the estimate."""
     no_estimate: str
     """Why there is no estimate of its start; else empty."""
     assumes: list[str]
@@ -375,11 +375,11 @@ class Estimate(TypedDict):
     """Estimate for a waiting job, if no other job arrives."""
 
     at: float
-    """When it was made, seconds since the epoch."""
+    """Time of the estimate, seconds since the epoch."""
     start: Interval
-    """When it gets its places, seconds since the epoch."""
+    """When the job is placed, seconds since the epoch."""
     end: Interval
-    """When it ends, seconds since the epoch."""
+    """When the job ends, seconds since the epoch."""
     cost: Interval
     """Its share of the VMs' cost, dollars."""
 
@@ -388,9 +388,9 @@ class Event(TypedDict):
     """One thing that happened."""
 
     number: int
-    """Later ones have higher numbers."""
+    """Number of the event; later events have higher numbers."""
     at: float
-    """When."""
+    """Time, seconds since the epoch."""
     job_id: str | None
     """The job; null for an event of the cluster."""
     kind: Literal[
@@ -425,16 +425,16 @@ class Event(TypedDict):
         "openings held",
         "openings resumed",
     ]
-    """What."""
+    """Kind of event."""
     message: str
-    """The same in words."""
+    """The event in words."""
 
 
 class EventList(TypedDict):
     """Events, oldest first."""
 
     events: list[Event]
-    """Each of them."""
+    """The events, oldest first."""
     next: int
     """The value of `after` for the next request."""
     more: bool
@@ -445,27 +445,27 @@ class Executor(TypedDict):
     """An executor, or the driver when it runs on the cluster."""
 
     number: int | None
-    """The executor's; null for the driver."""
+    """Number of the executor; null for the driver."""
     task_id: str
     """The task's id in Mesos."""
     vm: str
-    """The name of the VM it is on."""
+    """The name of its VM."""
     vm_type: str
     """The VM's type."""
     price_per_hour: float
     """The whole VM's price, dollars per hour."""
     state: Literal["launching", "starting", "running", "unreachable", "finished", "failed", "killed", "lost"]
-    """How far it is."""
+    """Its state."""
     cpus: float
-    """Cores that it got."""
+    """Its cores."""
     memory_mib: int
-    """Memory that it got, MiB."""
+    """Its memory, MiB."""
     resources: dict[str, float]
     """Its resources beside cpus and memory, by name."""
     launched_at: float
     """Time of the decision to launch it, seconds since the epoch: it holds its resources from then on."""
     running_at: float | None
-    """When it ran."""
+    """When it started to run."""
     ended_at: float | None
     """When it ended."""
     cost: float
@@ -475,16 +475,18 @@ class Executor(TypedDict):
     profile: int
     """The number of its resource profile in Spark: 0 is the job's own request."""
     decommissioned_at: float | None
-    """Since when its driver is to give it up, once its blocks are elsewhere; null for others."""
+    """When its decommissioning was requested: the driver releases it once its blocks have moved; else
+    null.
+    """
 
 
 class Expected(TypedDict):
     """Estimates for a job while it waited, compared with the outcome."""
 
     first: Told
-    """The first estimate of it."""
+    """The job's first estimate."""
     last: Told | None
-    """The last estimate before it started; null where it has not, or that is not stored yet."""
+    """The last estimate before the start; null before the start, or where it is not stored yet."""
 
 
 class Explanation(TypedDict):
@@ -493,27 +495,27 @@ class Explanation(TypedDict):
     id: str
     """The job."""
     state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
-    """How far it is."""
+    """Its state."""
     reason: str
-    """Why it is in that state, in words."""
+    """Reason for the state, in words."""
     queue: str
     """Queue of the job."""
     priority: int
     """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
-    """By when it should be over, seconds since the epoch; null: at any time."""
+    """Its deadline, seconds since the epoch; null: none."""
     place: int | None
-    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    """Number of jobs before it in the order; null where it does not wait, or where the number is unknown."""
     estimate: Estimate | None
     """Its expected start, end and cost; null where it does not wait, or without an estimate."""
     no_estimate: str
-    """Why there is no estimate of a job that waits; empty where there is one, or none is due."""
+    """Why a waiting job has no estimate; empty with an estimate, or where none is due."""
     gave: list[Gave]
     """Its preemptions by other jobs; the last hundred."""
     took: list[Took]
     """Its preemptions of other jobs; the last hundred."""
     explanations: list[Decision]
-    """The decisions about it that are kept, the oldest first."""
+    """The stored decisions on the job, oldest first."""
 
 
 class FieldError(TypedDict):
@@ -529,7 +531,7 @@ class Gave(TypedDict):
     """Executors that a job lost to another, or that it was stopped for it."""
 
     at: float
-    """When, seconds since the epoch."""
+    """Time, seconds since the epoch."""
     to: str
     """The other job."""
     queue: str
@@ -537,11 +539,11 @@ class Gave(TypedDict):
     priority: int
     """The other's priority."""
     executors: int
-    """How many executors it gave: all that it had where it was stopped."""
+    """Number of executors it lost; all of them where the job was stopped."""
     lost: float
     """Dollars: the cost of its lost work."""
     whole: bool
-    """Whether it was stopped, to begin anew in its place."""
+    """Whether it was stopped, to restart from its place in the queue."""
 
 
 class Granted(TypedDict):
@@ -557,17 +559,17 @@ class Group(TypedDict):
     id: str
     """The group's name, or the array's id."""
     state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
-    """How they do as one: failed or killed where one of them is and all are over, finished when all are."""
+    """State of the whole: once all have ended, failed or killed if a job is, else finished."""
     jobs: int
-    """How many there are."""
+    """Number of jobs."""
     states: dict[str, int]
-    """How many are in which state."""
+    """Number of jobs by state."""
     cost: float
     """Dollars: their cost up to now."""
     submitted_at: float
-    """When the first was accepted, seconds since the epoch."""
+    """Time of the first submission, seconds since the epoch."""
     finished_at: float | None
-    """When the last ended; null while one has not."""
+    """When the last job ended; null before."""
     first_failure: Job | None
     """The first job that failed or was killed; null when there is none."""
 
@@ -576,20 +578,20 @@ class Health(TypedDict):
     """Whether jobs can be scheduled now, and each check in words."""
 
     ready: bool
-    """Whether all checks are well."""
+    """Whether all checks pass."""
     checks: dict[str, str]
-    """Results by the name of the check."""
+    """Results by check."""
 
 
 class Held(TypedDict):
     """Number of times that the first 90 % interval for a job held the outcome."""
 
     within: int
-    """So often the truth was between its ends."""
+    """Number of true values within the interval."""
     before: int
-    """So often it was below the lower one."""
+    """Number of true values below it."""
     after: int
-    """So often it was above the upper one."""
+    """Number of true values above it."""
 
 
 class Index(TypedDict):
@@ -598,9 +600,9 @@ class Index(TypedDict):
     name: str
     """The daemon that answers."""
     version: str
-    """Stoker's."""
+    """Stoker's version."""
     links: dict[str, str]
-    """Paths, by their content."""
+    """Paths by topic."""
 
 
 class Interval(TypedDict):
@@ -618,9 +620,9 @@ class Job(TypedDict):
     """A job: its request, and its state."""
 
     id: str
-    """`job-` and a number, the larger the later it was submitted."""
+    """`job-` and a number; later jobs have larger numbers."""
     name: str
-    """As submitted, or else after its app."""
+    """The name from the submission, or else derived from the app."""
     type: str
     """Name of the job's kind, used by profiles and policies."""
     owner: str
@@ -630,81 +632,83 @@ class Job(TypedDict):
     priority: int
     """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
-    """By when it should be over, seconds since the epoch; null: at any time."""
+    """Its deadline, seconds since the epoch; null: none."""
     restartable: bool
-    """Whether it may be stopped for another job, and begin anew."""
+    """Whether another job may preempt it, so that it restarts."""
     after: list[After]
-    """Jobs that it comes after: it begins when all of them have ended."""
+    """Jobs that it depends on: it starts when all of them have ended."""
     start_at: float | None
-    """The time before which it does not begin, seconds since the epoch; null: at any."""
+    """Its earliest start, seconds since the epoch; null: any time."""
     released_at: float | None
-    """When it began to wait for its turn, where jobs, its time or its array held it; null until then."""
+    """When its dependencies, start time or array released it to the queue; null before."""
     group: str
-    """Name of the jobs that are treated as one; empty for none."""
+    """Name of its group of jobs; empty without a group."""
     array: str
-    """The id of its array; empty for a job of none."""
+    """The id of its array; empty without an array."""
     index: int | None
     """Its number in its array, from 0."""
     count: int | None
-    """How many jobs its array has."""
+    """Number of jobs of its array."""
     at_most: int | None
-    """How many of these may run at once; null: all."""
+    """Maximum number of jobs of the array that run at once; null: all."""
     labels: dict[str, str]
-    """Its user's words, by which it can be found."""
+    """Labels by which it can be found."""
     spark: str
-    """The name of the Spark that runs driver and executors; empty where the store knew but one."""
+    """The name of the Spark version of its driver and executors; empty in stores from before several
+    versions.
+    """
     spot: Literal["never", "allowed", "only"]
     """Whether its executors may be on spot VMs, or only there."""
     state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
-    """How far it is."""
+    """Its state."""
     reason: str
-    """Why it is in that state, in words."""
+    """Reason for the state, in words."""
     next_step: str
-    """The next step where it has failed; else empty."""
+    """Suggested next step after a failure; else empty."""
     warnings: list[str]
     """Warnings for its user, in the answer to its submission; else empty."""
     place: int | None
-    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    """Number of jobs before it in the order; null where it does not wait, or where the number is unknown."""
     client_driver: str
-    """Where its driver is, if that is a process of its user's: the URL of its Spark UI, or its host."""
+    """Location of a driver started by its user: the URL of its Spark UI, or its host."""
     executors: int
-    """How many executors it asks for; with dynamic allocation, how many it may have at most."""
+    """Requested number of executors; with dynamic allocation, the maximum."""
     min_executors: int
-    """The least number that it runs on: as many as `executors` where it runs on all of them only."""
+    """Minimum number of executors; equal to `executors` for a job that needs all of them."""
     wanted_executors: int | None
-    """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
+    """With dynamic allocation, the number that its driver requests now; else null."""
     cpus: float
-    """Cores that each executor asks for."""
+    """Requested cores of each executor."""
     min_cpus: float
-    """The least number of cores that each runs with: as many as `cpus` where it runs on all of them only."""
+    """Minimum cores of each executor; equal to `cpus` for a job that needs all of them."""
     memory_mib: int
-    """Memory that each executor asks for, MiB."""
+    """Requested memory of each executor, MiB."""
     resources: dict[str, float]
     """Resources of each executor beside cpus and memory, by Mesos' names."""
     submitted_at: float
-    """When it was accepted, seconds since the epoch."""
+    """Time of its submission, seconds since the epoch."""
     placed_at: float | None
-    """When its executors got their places."""
+    """When its executors were placed."""
     started_at: float | None
-    """When the last of its executors ran for the first time."""
+    """When the last of its executors first ran."""
     finished_at: float | None
-    """When it ended, however it did."""
+    """When it ended, in whichever state."""
     duration: float | None
     """Seconds from start to end."""
     completion: float | None
-    """Seconds from submission to end, and so with the wait."""
+    """Seconds from submission to end, including the wait."""
     cost: float
     """Dollars: its share of the price of the VMs that it held, up to now."""
     exit_code: int | None
-    """The driver's."""
+    """Exit code of the driver."""
     losses: int
-    """Executors that were lost, and placed again."""
+    """Number of lost executors that were placed again."""
     retries: int
-    """How often its driver is started again after it has failed."""
+    """Maximum number of restarts of its driver after failures."""
     retried: int
-    """How often it was started again, for failures that count."""
+    """Number of restarts after failures that count."""
     free_retries: int
-    """How often it was started again for failures of the infrastructure, which do not count."""
+    """Number of restarts after failures of the infrastructure, which do not count."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
 
@@ -730,9 +734,9 @@ class JobDetail(TypedDict):
     """A job with its submitted spec, and all its executors."""
 
     id: str
-    """`job-` and a number, the larger the later it was submitted."""
+    """`job-` and a number; later jobs have larger numbers."""
     name: str
-    """As submitted, or else after its app."""
+    """The name from the submission, or else derived from the app."""
     type: str
     """Name of the job's kind, used by profiles and policies."""
     owner: str
@@ -742,108 +746,110 @@ class JobDetail(TypedDict):
     priority: int
     """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
-    """By when it should be over, seconds since the epoch; null: at any time."""
+    """Its deadline, seconds since the epoch; null: none."""
     restartable: bool
-    """Whether it may be stopped for another job, and begin anew."""
+    """Whether another job may preempt it, so that it restarts."""
     after: list[After]
-    """Jobs that it comes after: it begins when all of them have ended."""
+    """Jobs that it depends on: it starts when all of them have ended."""
     start_at: float | None
-    """The time before which it does not begin, seconds since the epoch; null: at any."""
+    """Its earliest start, seconds since the epoch; null: any time."""
     released_at: float | None
-    """When it began to wait for its turn, where jobs, its time or its array held it; null until then."""
+    """When its dependencies, start time or array released it to the queue; null before."""
     group: str
-    """Name of the jobs that are treated as one; empty for none."""
+    """Name of its group of jobs; empty without a group."""
     array: str
-    """The id of its array; empty for a job of none."""
+    """The id of its array; empty without an array."""
     index: int | None
     """Its number in its array, from 0."""
     count: int | None
-    """How many jobs its array has."""
+    """Number of jobs of its array."""
     at_most: int | None
-    """How many of these may run at once; null: all."""
+    """Maximum number of jobs of the array that run at once; null: all."""
     labels: dict[str, str]
-    """Its user's words, by which it can be found."""
+    """Labels by which it can be found."""
     spark: str
-    """The name of the Spark that runs driver and executors; empty where the store knew but one."""
+    """The name of the Spark version of its driver and executors; empty in stores from before several
+    versions.
+    """
     spot: Literal["never", "allowed", "only"]
     """Whether its executors may be on spot VMs, or only there."""
     state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
-    """How far it is."""
+    """Its state."""
     reason: str
-    """Why it is in that state, in words."""
+    """Reason for the state, in words."""
     next_step: str
-    """The next step where it has failed; else empty."""
+    """Suggested next step after a failure; else empty."""
     warnings: list[str]
     """Warnings for its user, in the answer to its submission; else empty."""
     place: int | None
-    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    """Number of jobs before it in the order; null where it does not wait, or where the number is unknown."""
     client_driver: str
-    """Where its driver is, if that is a process of its user's: the URL of its Spark UI, or its host."""
+    """Location of a driver started by its user: the URL of its Spark UI, or its host."""
     executors: int
-    """How many executors it asks for; with dynamic allocation, how many it may have at most."""
+    """Requested number of executors; with dynamic allocation, the maximum."""
     min_executors: int
-    """The least number that it runs on: as many as `executors` where it runs on all of them only."""
+    """Minimum number of executors; equal to `executors` for a job that needs all of them."""
     wanted_executors: int | None
-    """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
+    """With dynamic allocation, the number that its driver requests now; else null."""
     cpus: float
-    """Cores that each executor asks for."""
+    """Requested cores of each executor."""
     min_cpus: float
-    """The least number of cores that each runs with: as many as `cpus` where it runs on all of them only."""
+    """Minimum cores of each executor; equal to `cpus` for a job that needs all of them."""
     memory_mib: int
-    """Memory that each executor asks for, MiB."""
+    """Requested memory of each executor, MiB."""
     resources: dict[str, float]
     """Resources of each executor beside cpus and memory, by Mesos' names."""
     submitted_at: float
-    """When it was accepted, seconds since the epoch."""
+    """Time of its submission, seconds since the epoch."""
     placed_at: float | None
-    """When its executors got their places."""
+    """When its executors were placed."""
     started_at: float | None
-    """When the last of its executors ran for the first time."""
+    """When the last of its executors first ran."""
     finished_at: float | None
-    """When it ended, however it did."""
+    """When it ended, in whichever state."""
     duration: float | None
     """Seconds from start to end."""
     completion: float | None
-    """Seconds from submission to end, and so with the wait."""
+    """Seconds from submission to end, including the wait."""
     cost: float
     """Dollars: its share of the price of the VMs that it held, up to now."""
     exit_code: int | None
-    """The driver's."""
+    """Exit code of the driver."""
     losses: int
-    """Executors that were lost, and placed again."""
+    """Number of lost executors that were placed again."""
     retries: int
-    """How often its driver is started again after it has failed."""
+    """Maximum number of restarts of its driver after failures."""
     retried: int
-    """How often it was started again, for failures that count."""
+    """Number of restarts after failures that count."""
     free_retries: int
-    """How often it was started again for failures of the infrastructure, which do not count."""
+    """Number of restarts after failures of the infrastructure, which do not count."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
     spec: JobSpec | None
     """The submission; values that look secret are masked. Null where the store has lost it."""
     tasks: list[Executor]
-    """Its executors, those that ended too, and its driver when it runs on the cluster."""
+    """Its executors, including ended ones, and a driver on the cluster."""
     gave: list[Gave]
     """Its preemptions for other jobs, the last hundred."""
     took: list[Took]
     """Its preemptions of other jobs, the last hundred."""
     attempts: list[Attempt]
-    """How it has failed so far, the latest last; no more than the last twenty times."""
+    """Its failures so far, latest last; at most the last twenty."""
     expected: Expected | None
-    """Its estimates while it waited; null where it began at once, or there were none."""
+    """Its estimates while it waited; null where it started at once or had none."""
     no_estimate: str
-    """Why it has no estimate of its start, though it waits; else empty."""
+    """Why a waiting job has no estimate of its start; else empty."""
     estimate_notes: list[str]
     """Notes on its estimate: guessed parts, and corrections by outcomes."""
     ui: str | None
-    """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
+    """The path of its driver's Spark UI while the driver runs; the URL for a driver started by its user."""
 
 
 class JobList(TypedDict):
     """A page of jobs."""
 
     jobs: list[Job]
-    """The newest first."""
+    """Newest first."""
     next: str | None
     """The value of `before` for the next page; null on the last one."""
 
@@ -1022,15 +1028,15 @@ class Log(TypedDict):
     text: str
     """The part; bytes that are no UTF-8 are replaced."""
     next_offset: int
-    """Where the next part begins, bytes."""
+    """Offset of the next part, bytes."""
     complete: bool
-    """Whether nothing can follow."""
+    """Whether the log is complete."""
     source: Literal["driver", "sandbox", "kept", ""]
     """Source: the driver's folder on the daemon's host, the task's on its VM, or the daemon's copy made when
     the task ended; empty without a log.
     """
     note: str
-    """The missing part, and why."""
+    """The missing part, with the reason."""
 
 
 class Lost(TypedDict):
@@ -1039,7 +1045,7 @@ class Lost(TypedDict):
     number: int
     """Its number."""
     reason: str
-    """The known part of its end."""
+    """The reason of its end, as far as known."""
 
 
 class MadeToken(TypedDict):
@@ -1048,7 +1054,7 @@ class MadeToken(TypedDict):
     user: str
     """The token's user."""
     id: str
-    """The id that ends it."""
+    """The id to revoke it by."""
     token: str
     """The token, which is returned only once."""
     expires_at: float | None
@@ -1065,9 +1071,9 @@ class Me(TypedDict):
     unix_user: str
     """Unix user of their jobs; empty: as in the config."""
     queues: list[str]
-    """The only queues to which they submit; empty: all that take their jobs."""
+    """The only queues that they may submit to; empty: all that accept their jobs."""
     token: str
-    """The id of the token that they authenticated with; empty where they did otherwise."""
+    """The id of the token used to authenticate; empty for other ways."""
     sees: Literal["own", "all"]
     """Jobs that they may read."""
 
@@ -1078,7 +1084,7 @@ class Never(TypedDict):
     id: str
     """The job's id."""
     why: str
-    """Why not."""
+    """Reason."""
 
 
 class Option(TypedDict):
@@ -1096,15 +1102,15 @@ class Orders(TypedDict):
     """Orders for a driver."""
 
     stop: str | None
-    """Why it is to stop; null when it is not."""
+    """Why the driver has to stop; null unless it has to."""
     waits: str | None
     """Reason why its executors are not there yet; null when they are."""
     lost: list[Lost]
-    """Executors that are gone, perhaps without its knowledge."""
+    """Executors that have ended, perhaps unnoticed by the driver."""
     decommission: list[int]
-    """Executors that it is to release, once their blocks are elsewhere."""
+    """Executors that the driver has to release once their blocks have moved."""
     alone: bool
-    """Whether they go although no other executor can take their blocks."""
+    """Whether to release them even if no other executor can take their blocks."""
 
 
 class Outcome(TypedDict):
@@ -1117,9 +1123,9 @@ class Outcome(TypedDict):
     reason: str
     """The decision in words."""
     price_per_hour: float
-    """Of the VMs that held nothing before, dollars per hour."""
+    """Price of the VMs that were empty before, dollars per hour."""
     cost: float | None
-    """Dollars: that price for as long as the job ran; null where that is not known."""
+    """That price for the job's duration, dollars; null where the duration is unknown."""
 
 
 class Placed(TypedDict):
@@ -1128,20 +1134,20 @@ class Placed(TypedDict):
     vm: str
     """Its name."""
     type: str
-    """The cloud's name of it."""
+    """Its type at the provider."""
     executors: int
     """Number of the job's executors there."""
     price_per_hour: float
-    """Dollars, for all of it."""
+    """Price of the whole VM, dollars per hour."""
     opens: bool
-    """Whether it belongs to a pool that would open it for this job, and boots first."""
+    """Whether a pool would open it for this job, so that it has to boot first."""
 
 
 class Policy(TypedDict):
     """The acting policy, and its statistics since the daemon's start."""
 
     name: str
-    """Which policy."""
+    """Name of the policy."""
     options: dict[str, Any]
     """Its options."""
     placed: int
@@ -1149,19 +1155,19 @@ class Policy(TypedDict):
     waited: int
     """Decisions to wait since then."""
     faults: int
-    """Decisions since then that the fallback had to take instead."""
+    """Decisions since then that the fallback took instead."""
     last_fault: str
-    """The error of the last of these."""
+    """The error of the last one."""
     fallback: str | None
     """The fallback policy."""
     busy: float
-    """Seconds for which it has been at a decision that was taken from it, as it took too long."""
+    """Seconds since the start of a decision that timed out and still runs."""
     cut_short: int
-    """Its decisions since the daemon's start that a time limit of its own ended."""
+    """Decisions since the daemon's start that the policy's own time limit cut short."""
     guarded: int
-    """Decisions since then that a guard took in its place, as jobs that fitted waited too long."""
+    """Decisions since then by the guard, for fitting jobs that had waited too long."""
     estimates: Coverage
-    """How many estimates of waiting jobs have come true since then."""
+    """Accuracy of the estimates of waiting jobs since then."""
     shadow: Shadow | None
     """The shadow policy, which decides without effect."""
 
@@ -1170,37 +1176,37 @@ class PolicyAhead(TypedDict):
     """Forecast of the queue under a policy."""
 
     case: str
-    """Changes against the present state."""
+    """Changes from the present state."""
     name: str
     """The policy's name."""
     options: dict[str, Any]
     """Its options."""
     fixed: bool
-    """Whether no VM of the case comes and goes. Its bill is then the same under every policy, and `dollars`
+    """Whether all VMs of the case are fixed. Its bill is then the same under every policy, and `dollars`
     is the price of VMs while executors hold them (Islam 2022, eq. 4).
     """
     draws: int
-    """How many draws were played."""
+    """Number of finished simulations."""
     dollars: Interval | None
-    """Cost of VMs until all jobs that wait and run now are over, fixed VMs while they are held; null where
-    nothing was simulated, and for users who see only their own jobs.
+    """Cost of VMs until all waiting and running jobs have ended, fixed VMs while they are held; null where
+    nothing was simulated, and for users that see only their own jobs.
     """
     seconds: Interval | None
-    """After how many seconds the last of these has ended."""
+    """Seconds until the last of these jobs has ended."""
     completion: Interval | None
-    """After how many seconds, from now on or since it came, a job that waits has ended, on average; null
+    """Average seconds until a waiting job has ended, from now on, or from its submission with `since`; null
     where none waits.
     """
     late: int
-    """How many jobs would end after their deadline in most draws."""
+    """Number of jobs that would end after their deadline in most draws."""
     jobs: list[JobAhead]
-    """Of the jobs that wait, those that you may see, in their order."""
+    """The waiting jobs that the caller may see, in their order."""
     never: list[Never]
-    """Of the same, those that would not run at all."""
+    """Those of the waiting jobs that would never run."""
     fallback_share: float
-    """The share of its decisions that the policy failed to take, 0 to 1."""
+    """Share of the policy's decisions that failed, 0 to 1."""
     failure: str
-    """Why nothing was played; else empty."""
+    """Why nothing was simulated; else empty."""
 
 
 class PolicyInfo(TypedDict):
@@ -1218,7 +1224,7 @@ class PolicyList(TypedDict):
     """The policies that come with Stoker."""
 
     policies: list[PolicyInfo]
-    """One for each name."""
+    """A policy for each name."""
 
 
 class Pool(TypedDict):
@@ -1229,23 +1235,23 @@ class Pool(TypedDict):
     type: str
     """The type of its VMs."""
     cpus: float
-    """Cores of one."""
+    """Cores of a VM."""
     memory_mib: int
-    """Memory of one, MiB."""
+    """Memory of a VM, MiB."""
     resources: dict[str, float]
-    """Other resources of one, by name."""
+    """Other resources of a VM, by name."""
     price_per_hour: float
-    """Dollars per hour for one, from opened to closed."""
+    """Price of a VM from opened to closed, dollars per hour."""
     boot: float
-    """Seconds from opening one until it can be used."""
+    """Seconds from the opening of a VM until it can be used."""
     min: int
-    """How many are always open."""
+    """Number of VMs that are always open."""
     max: int
-    """How many could be open."""
+    """Maximum number of open VMs."""
     open: int
-    """Number of open ones: those among the VMs that have its name as their pool."""
+    """Number of open VMs: those in `vms` with this pool."""
     note: str
-    """Why no other is opened now."""
+    """Why no further VM is opened now."""
 
 
 class Problem(TypedDict):
@@ -1267,11 +1273,11 @@ class Queue(TypedDict):
     """A queue: its settings in force, its use, and its waiting jobs; with all queues below it."""
 
     path: str
-    """Its name, behind those of the queues above it and dots."""
+    """Its path: the names of the queues above it and its own, separated by dots."""
     leaf: bool
-    """Whether it has jobs itself: others have queues below them."""
+    """Whether it accepts jobs; other queues have queues below them."""
     known: bool
-    """False where it no longer exists, but has jobs that are not over; it accepts no others."""
+    """False for a removed queue whose jobs have not all ended; it accepts no new ones."""
     changed: bool
     """Whether it was changed while the daemon ran, and differs from the config."""
     settings: QueueSettings
@@ -1283,34 +1289,34 @@ class Queue(TypedDict):
     spot: Literal["never", "allowed", "only"]
     """VMs that its jobs may use, as set here or by a queue above it."""
     due: float
-    """The fraction of the cluster that is its own by its weight, where all queues have enough to do."""
+    """Its share of the cluster by weight while all queues have enough jobs."""
     share: float
-    """The fraction of the cluster that its jobs hold: the largest of that of anything."""
+    """The fraction of the cluster held by its jobs, of the resource of which they hold most."""
     used: float
     """The same including their past use, which decays (sharing.half_life)."""
     cpus: float
-    """Cores that its jobs hold."""
+    """Cores held by its jobs."""
     memory_mib: int
-    """Memory that they hold, MiB."""
+    """Memory held by its jobs, MiB."""
     resources: dict[str, float]
-    """Their other resources, by name."""
+    """Other resources held by its jobs, by name."""
     running: int
-    """Its jobs that hold anything."""
+    """Number of its jobs that hold resources."""
     waiting: int
-    """Its jobs that wait for a place."""
+    """Number of its jobs that wait."""
     dollars_today: float
     """Cost of its jobs today (UTC), dollars."""
     waits: str
-    """Its longest waiting job; empty where none waits, and for callers who see only their own jobs."""
+    """Its longest waiting job; empty where none waits, and for callers that see only their own jobs."""
     waits_since: float | None
-    """Since when."""
+    """Start of that wait, seconds since the epoch."""
 
 
 class QueueList(TypedDict):
     """All queues, and the order of jobs over all of them."""
 
     queues: list[Queue]
-    """Those above before those below them; none where a job's queue may be any name."""
+    """Queues, each before those below it; empty where a job's queue may be any name."""
     order: list[str]
     """Criteria of the order, in sequence; empty: first come, first served."""
 
@@ -1346,7 +1352,7 @@ class Registered(TypedDict):
     key: str
     """The key that its pages require from now on, as `Authorization: Bearer KEY`."""
     heartbeat: float
-    """Seconds between two of its signs of life."""
+    """Seconds between two heartbeats of the driver."""
     executors: int
     """Number of executors at the beginning."""
 
@@ -1385,26 +1391,26 @@ class Session(TypedDict):
     role: Literal["read", "submit", "operate", "admin"]
     """Role of the user."""
     seconds: float | None
-    """For how long it lasts; null where none is needed."""
+    """Lifetime of the session in seconds; null where no session is needed."""
 
 
 class Shadow(TypedDict):
     """A policy that looks on, and how it fared since it was set."""
 
     name: str
-    """Which policy."""
+    """Name of the policy."""
     options: dict[str, Any]
     """Its options."""
     compared: int
-    """Decisions that it took beside the acting policy, since it was set."""
+    """Its decisions beside the acting policy, since it was set."""
     different: int
-    """Those that it took otherwise."""
+    """Decisions that differ from the acting policy's."""
     missed: int
-    """Those that it was not asked for, as it was busy."""
+    """Decisions that it missed because it was busy."""
     faults: int
-    """Those that it failed to take, or that could not be executed."""
+    """Decisions that failed, or could not be executed."""
     last_fault: str
-    """The error of the last of these."""
+    """The error of the last one."""
 
 
 class Spark(TypedDict):
@@ -1413,7 +1419,7 @@ class Spark(TypedDict):
     name: str
     """The name that jobs use."""
     version: str
-    """Its version, in full where that is known."""
+    """Its version, in full if known."""
     jar: str
     """The path of the jar that handles masters like spark+stoker://HOST:PORT."""
 
@@ -1422,45 +1428,45 @@ class Sparks(TypedDict):
     """The Sparks that are served."""
 
     default: str | None
-    """The version that runs jobs without one; null when none is served."""
+    """The version for jobs that name none; null when no version is available."""
     driver_host: str
-    """Where executors reach drivers that are on the daemon's host."""
+    """Address at which executors reach drivers on the daemon's host."""
     sparks: list[Spark]
-    """All of them, the default one first."""
+    """The available versions, the default first."""
 
 
 class Timeline(TypedDict):
     """Events on the VMs in the last hours."""
 
     since: float
-    """From when."""
+    """Start of the period, seconds since the epoch."""
     until: float
-    """Until now."""
+    """Now, seconds since the epoch."""
     tasks: list[TimelineTask]
-    """The newest first."""
+    """Newest first."""
     jobs: list[TimelineJob]
-    """Theirs."""
+    """Jobs of the tasks."""
     decisions: list[TimelineDecision]
-    """The newest first."""
+    """Newest first."""
     left_out: bool
-    """Whether there are more tasks than were asked for."""
+    """Whether tasks were left out by the limit."""
 
 
 class TimelineDecision(TypedDict):
     """A decision about a job."""
 
     at: float
-    """When it was taken."""
+    """Time of the decision, seconds since the epoch."""
     job_id: str
-    """About which."""
+    """Id of the job."""
     policy: str
-    """The policy or the fallback, whichever decided."""
+    """The policy or fallback that decided."""
     decision: str
     """The decision."""
     reason: str
     """The decision in words."""
     faults: list[str]
-    """Why others' decisions were not taken: with any, the fallback decided."""
+    """Reasons why other policies' decisions were rejected; with any, the fallback decided."""
 
 
 class TimelineJob(TypedDict):
@@ -1469,11 +1475,11 @@ class TimelineJob(TypedDict):
     id: str
     """Its id."""
     name: str
-    """What it is called."""
+    """Its name."""
     type: str
-    """Of which kind it is."""
+    """Its type."""
     state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
-    """How far it is."""
+    """Its state."""
 
 
 class TimelineTask(TypedDict):
@@ -1488,11 +1494,11 @@ class TimelineTask(TypedDict):
     vm_type: str
     """The VM's type."""
     state: Literal["launching", "starting", "running", "unreachable", "finished", "failed", "killed", "lost"]
-    """How far it is."""
+    """Its state."""
     launched_at: float
-    """Since when it holds something."""
+    """When it was launched and began to hold resources, seconds since the epoch."""
     running_at: float | None
-    """Since when it ran."""
+    """When it started to run, seconds since the epoch."""
     ended_at: float | None
     """When it ended."""
 
@@ -1503,30 +1509,30 @@ class Today(TypedDict):
     day: str
     """Today, such as 2026-11-22."""
     since: float
-    """From when today anything could be paid for: midnight, or when the first VM or job came."""
+    """Start of today's costs, seconds since the epoch: midnight, or the first VM or job after it."""
     until: float
-    """Until now."""
+    """Now, seconds since the epoch."""
     paid: BillLine
     """Cost of VMs from opened to closed."""
     held: float
-    """Cost of jobs today by equation 4 of Islam 2022, where a VM costs while it holds an executor. Of a task
-    that ran on at midnight, the cost is divided by time.
+    """Cost of jobs today by equation 4 of Islam 2022, where a VM costs while it holds an executor. The cost
+    of a task that ran over midnight is divided by time.
     """
     fixed: float
     """Cost of all possible VMs, open all the time, whether or not a daemon ran."""
     fixed_per_hour: float
     """Their price per hour."""
     elastic: bool
-    """Whether any VM is opened or closed. Where none is, no policy changes the bill."""
+    """Whether VMs open and close; if not, no policy changes the bill."""
 
 
 class Token(TypedDict):
     """Record of a token."""
 
     id: str
-    """The id that ends it; it is a part of the token, too."""
+    """The id to revoke it by, which is a part of the token."""
     made_at: float | None
-    """When, seconds since the epoch; null for one of the file."""
+    """Time of creation, seconds since the epoch; null for entries of the file."""
     expires_at: float | None
     """Its expiry, seconds since the epoch; null: never."""
     used_on: str | None
@@ -1537,11 +1543,11 @@ class Told(TypedDict):
     """An estimate for a job while it waited, and its outcome."""
 
     at: float
-    """When it was made, seconds since the epoch."""
+    """Time of the estimate, seconds since the epoch."""
     start: Interval
-    """When it gets its places, seconds since the epoch."""
+    """When the job is placed, seconds since the epoch."""
     end: Interval
-    """When it ends, seconds since the epoch."""
+    """When the job ends, seconds since the epoch."""
     cost: Interval
     """Its share of the VMs' cost, dollars."""
     came: Came
@@ -1552,17 +1558,17 @@ class Took(TypedDict):
     """Executors that a job received from another, or that it took the other's place."""
 
     at: float
-    """When, seconds since the epoch."""
+    """Time, seconds since the epoch."""
     of: str
     """The other job."""
     executors: int
-    """How many executors of the other."""
+    """Number of the other job's executors."""
     lost: float
     """Dollars: the cost of the other's lost work."""
     whole: bool
-    """Whether the other was stopped for it."""
+    """Whether the other job was stopped."""
     given_up: str
-    """Why it did not have them after all; empty when it had, or waits for them yet."""
+    """Why it did not use them in the end; empty when it did, or still waits for them."""
 
 
 class Totals(TypedDict):
@@ -1573,33 +1579,33 @@ class Totals(TypedDict):
     shadow: str
     """The shadow policy."""
     compared: int
-    """Decisions that both took."""
+    """Decisions taken by both."""
     different: int
-    """Those that they took otherwise."""
+    """Decisions that differ."""
     only_acting_placed: int
-    """Those in which only the acting policy placed a job."""
+    """Decisions in which only the acting policy placed a job."""
     only_shadow_placed: int
-    """Those in which only the shadow policy placed a job."""
+    """Decisions in which only the shadow policy placed a job."""
     priced: int
-    """Those in which both placed a job with a known duration."""
+    """Decisions in which both placed a job with a known duration."""
     acting_cost: float
-    """Cost of the VMs that the acting policy took into use in these, dollars."""
+    """Cost of the VMs newly used by the acting policy in the `priced` decisions, dollars."""
     shadow_cost: float
-    """Cost of the VMs that the shadow policy would have taken into use in these, dollars."""
+    """Cost of the VMs that the shadow policy would have newly used in the `priced` decisions, dollars."""
     acting_fallback_share: float | None
-    """Of its decisions the share that the policy in charge failed to take; null where it is another now.
+    """Share of failed decisions of the acting policy since it acts; null where another policy acts now.
 
-    The fallback took these, under its name: its rows have the share as well. Since it is in charge.
+    The fallback took them, and they count under the fallback's name, so its rows show the share as well.
     """
     shadow_fallback_share: float | None
-    """The same of decisions requested from the shadow policy; null where it is another now."""
+    """The same share for the shadow policy; null where another policy is the shadow now."""
 
 
 class Tried(TypedDict):
     """Result of a test."""
 
     id: str
-    """Of the event that was sent."""
+    """Id of the event that was sent."""
     came: Literal["delivered", "refused", "timeout", "unreachable", "given up"]
     """The result."""
     why: str
@@ -1614,9 +1620,11 @@ class Upload(TypedDict):
     sha256: str
     """The SHA-256 of its content."""
     received: int
-    """Bytes that are there; the next part begins behind them."""
+    """Bytes received so far, the offset of the next part."""
     complete: bool
-    """Whether all of it is stored, with the right hash: jobs can name it, stoker-file:SHA256/NAME."""
+    """Whether the whole file is stored with the right hash; jobs then refer to it by
+    stoker-file:SHA256/NAME.
+    """
 
 
 class User(TypedDict):
@@ -1629,11 +1637,11 @@ class User(TypedDict):
     unix_user: str
     """Unix user of their jobs; empty: as in the config."""
     queues: list[str]
-    """The only queues to which they submit; empty: all that take their jobs."""
+    """The only queues that they may submit to; empty: all that accept their jobs."""
     source: Literal["file", "store"]
-    """Where they are defined: only those of the store can be changed here."""
+    """Place of the definition; only users of the store can be changed here."""
     made_at: float | None
-    """When, seconds since the epoch; null for one of the file."""
+    """Time of creation, seconds since the epoch; null for entries of the file."""
     tokens: list[Token]
     """Their tokens."""
 
@@ -1642,7 +1650,7 @@ class UserList(TypedDict):
     """The users."""
 
     users: list[User]
-    """By name."""
+    """Users in the order of their names."""
 
 
 class Vm(TypedDict):
@@ -1651,44 +1659,44 @@ class Vm(TypedDict):
     id: str
     """The Mesos agent's id."""
     name: str
-    """Its name everywhere else."""
+    """The VM's name, as used everywhere else."""
     type: str
     """Its type, which determines its price."""
     address: str
-    """Where its executors are reached."""
+    """Address of its executors."""
     cpus: float
-    """Cores that it has."""
+    """Its cores."""
     memory_mib: int
-    """Memory that it has, MiB."""
+    """Its memory, MiB."""
     resources: dict[str, float]
     """Its other resources, by name."""
     price_per_hour: float
-    """Dollars per hour while it holds an executor."""
+    """Price, dollars per hour; for fixed VMs while an executor runs there."""
     used_cpus: float
-    """Cores that our tasks hold."""
+    """Cores held by Stoker's tasks."""
     used_memory_mib: int
-    """Memory that our tasks hold, MiB."""
+    """Memory held by Stoker's tasks, MiB."""
     used_resources: dict[str, float]
     """Other resources held by Stoker's tasks, by name."""
     executors: list[str]
-    """The ids of Stoker's tasks on it, as far as the caller may see their jobs."""
+    """The ids of Stoker's tasks on it, for jobs that the caller may see."""
     note: str
     """A fault of its agent's attributes, or the reason why no task is placed there."""
     state: Literal["opening", "booting", "up", "draining", "closing"] | Literal["unreachable"]
-    """Up, unless it holds executors and cannot be reached, or is of a pool and opens, boots or is going."""
+    """Up; unreachable with executors on it; or, in a pool, opening, booting or closing."""
     pool: str
-    """The pool of one that comes and goes; empty for one that is always there."""
+    """The pool that opened it; empty for a fixed VM."""
     lease: str
-    """Under which it was opened there."""
+    """The lease under which it was opened."""
     ready_at: float | None
-    """When the VM of a pool came, or should have booted, seconds since the epoch."""
+    """When the VM of a pool became ready, or is expected to, seconds since the epoch."""
 
 
 class Webhook(TypedDict):
     """A webhook, and how well it is told; since this daemon leads."""
 
     name: str
-    """As the config has it."""
+    """Its name in the config."""
     url: str
     """Its host; the rest may be a secret."""
     on: list[
@@ -1725,21 +1733,21 @@ class Webhook(TypedDict):
             "openings resumed",
         ]
     ]
-    """Kinds of events that it gets."""
+    """Kinds of events that are sent."""
     queues: list[str]
-    """Queues whose jobs' events it gets; empty: all."""
+    """Only events of jobs in these queues are sent; empty: all."""
     users: list[str]
-    """Users whose jobs' events it gets; empty: all."""
+    """Only events of these users' jobs are sent; empty: all."""
     state: Literal["idle", "delivers", "fails"]
     """Whether the last request was accepted; idle before the first."""
     delivered_at: float | None
     """Time of the last accepted request."""
     fails_since: float | None
-    """Since when none is; null when the last one was."""
+    """Start of the failures, seconds since the epoch; null when the last request was accepted."""
     failure: str
-    """Why not; empty when it was."""
+    """Reason of the last failure; empty when the last request was accepted."""
     next_at: float | None
-    """When it is tried again."""
+    """Time of the next attempt, seconds since the epoch."""
     behind: float
     """Age of the next event to send, seconds; 0 when all are sent."""
     came: dict[str, int]
@@ -1750,4 +1758,4 @@ class WebhookList(TypedDict):
     """The webhooks."""
 
     webhooks: list[Webhook]
-    """Each of them, as the config has them."""
+    """Webhooks in the order of the config."""

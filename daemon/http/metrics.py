@@ -73,7 +73,7 @@ class _StateCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """All metrics with their present values."""
         yield from self._jobs()
-        text = "Requests with a token that is none since the start"
+        text = "Requests with an invalid token since the start"
         yield CounterMetricFamily("stoker_wrong_tokens", text, self._wrong_tokens())
         try:
             leader = self._leadership.leader()
@@ -97,7 +97,7 @@ class _StateCollector(Collector):
         for state in get_args(JobState):
             jobs.add_metric([state], counts.get(state, 0))
         yield jobs
-        bad, text = self._leadership.live().health().bad, "1 while this check of /readyz is not well"
+        bad, text = self._leadership.live().health().bad, "1 while this check of /readyz fails"
         trouble = GaugeMetricFamily("stoker_trouble", text, labels=["check"])
         for check in CHECKS:
             trouble.add_metric([check], check in bad)
@@ -134,17 +134,17 @@ def _decisions(scheduler: Scheduler) -> Iterator[Metric]:
     decisions.add_metric(["place"], policy.placed)
     decisions.add_metric(["wait"], policy.waited)
     yield decisions
-    text = "Decisions that had to be replaced since the start"
+    text = "Decisions replaced by the fallback's since the start"
     yield CounterMetricFamily("stoker_decision_faults", text, policy.faults)
-    text = "Decisions that a time limit of the policy's own has cut short since the start"
+    text = "Decisions cut short by the policy's own time limit since the start"
     yield CounterMetricFamily("stoker_decisions_cut_short", text, policy.cut_short)
-    text = "Decisions that a guard has taken in place of a learned policy since the start"
+    text = "Decisions by a guard in place of a learned policy since the start"
     yield CounterMetricFamily("stoker_decisions_guarded", text, policy.guarded)
-    text = "Seconds that the policy has been at a decision that was taken from it"
+    text = "Seconds since the start of a decision of the policy that timed out and still runs"
     yield GaugeMetricFamily("stoker_policy_busy_seconds", text, policy.busy)
 
     found = scheduler.coverage()
-    text = "True starts, ends and costs of jobs within, before or after the first interval of 90 % given"
+    text = "True starts, ends and costs of jobs within, before or after the first 90 % interval"
     coverage = CounterMetricFamily("stoker_estimates", text, labels=["of", "came"])
     for of, held in (("start", found.start), ("end", found.end), ("cost", found.cost)):
         for came, number in (("within", held.within), ("before", held.before), ("after", held.after)):
@@ -157,7 +157,7 @@ def _decisions(scheduler: Scheduler) -> Iterator[Metric]:
 def _stages(stages: Stages) -> Iterator[Metric]:
     yield from stages.collect()
     since = stages.waits_since
-    text = "Seconds that the longest waiting job has waited, of those that no dependency or start time holds"
+    text = "Wait of the longest waiting job, without jobs held by a dependency or start time, in seconds"
     wait = 0.0 if since is None else max(0.0, time.time() - since)
     yield GaugeMetricFamily("stoker_longest_wait_seconds", text, wait)
 
@@ -165,7 +165,7 @@ def _stages(stages: Stages) -> Iterator[Metric]:
 def _webhooks(service: NotificationService) -> Iterator[Metric]:
     text = "Outcomes of requests to webhooks since this daemon leads"
     deliveries = CounterMetricFamily("stoker_webhook_deliveries", text, labels=["webhook", "came"])
-    text = "For how many seconds a webhook has taken no request; 0 when it took the last one"
+    text = "Seconds for which a webhook has accepted no request; 0 when it accepted the last one"
     failing = GaugeMetricFamily("stoker_webhook_failing_seconds", text, labels=["webhook"])
     for webhook in service.status():
         for came, number in webhook.came.items():
@@ -184,9 +184,9 @@ def _traces(service: NotificationService) -> Iterator[Metric]:
     for came, number in tracing.came.items():
         traces.add_metric([came], number)
     yield traces
-    text = "Spans that the collector rejected of traces that it took, since this daemon leads"
+    text = "Spans rejected by the collector in accepted traces, since this daemon leads"
     yield CounterMetricFamily("stoker_spans_rejected", text, tracing.rejected)
-    text = "For how many seconds the collector has taken no trace; 0 when it took the last one"
+    text = "Seconds for which the collector has accepted no trace; 0 when it accepted the last one"
     since = tracing.fails_since
     failing = 0.0 if since is None else max(0.0, time.time() - since)
     yield GaugeMetricFamily("stoker_traces_failing_seconds", text, failing)
@@ -201,7 +201,7 @@ def _cluster(scheduler: Scheduler) -> Iterator[Metric]:
     cluster = scheduler.cluster()
     vms = [vm for vm in cluster.vms if vm.state in ("up", "unreachable", "draining")]
     for name, text, value in (
-        ("vms", "VMs that are there", len(vms)),
+        ("vms", "VMs that are up", len(vms)),
         ("cpus", "Cpus of all VMs", sum(vm.cpus for vm in vms)),
         ("cpus_used", "Cpus held by executors and drivers", sum(vm.used_cpus for vm in vms)),
         ("memory_mib", "Memory of all VMs, MiB", sum(vm.memory_mib for vm in vms)),
@@ -212,7 +212,7 @@ def _cluster(scheduler: Scheduler) -> Iterator[Metric]:
 
 
 def _leases(cluster: ClusterStatus) -> Iterator[Metric]:
-    text = "VMs of pools that cost something now"
+    text = "VMs of pools that are billed now"
     leases = GaugeMetricFamily("stoker_leases", text, labels=["pool", "state"])
     counts = Counter((vm.pool, vm.state) for vm in cluster.vms if vm.pool)
     for pool, state in product((pool.name for pool in cluster.pools), get_args(OpenState)):

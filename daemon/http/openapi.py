@@ -57,9 +57,7 @@ def _described(app: FastAPI, with_token: bool) -> dict[str, Any]:
     for path, operations in found["paths"].items():
         for method, operation in operations.items():
             operation["responses"].pop("422", None)
-            operation["responses"].setdefault(
-                "default", {"description": "What went wrong", "content": content}
-            )
+            operation["responses"].setdefault("default", {"description": "Error", "content": content})
             operation["tags"] = [_tag(path)]
             if with_token:
                 operation["security"] = _wanted(TABLE[_as_routed(method, path)])

@@ -28,9 +28,9 @@ def of_queues(status: QueuesStatus) -> Iterator[Metric]:
         jobs.add_metric([path, "waiting"], sum(each.use.waiting for each in found))
     yield jobs
     for name, text, value in (
-        ("cpus_used", "Cpus that jobs hold, by queue", "use.held.cpus"),
-        ("memory_used_mib", "Memory that jobs hold, MiB, by queue", "use.held.memory_mib"),
-        ("share", "The fraction of the cluster that jobs hold, by queue", "use.share"),
+        ("cpus_used", "Cpus held by jobs, by queue", "use.held.cpus"),
+        ("memory_used_mib", "Memory held by jobs, MiB, by queue", "use.held.memory_mib"),
+        ("share", "The fraction of the cluster held by jobs, by queue", "use.share"),
         ("used_share", "The same including their decayed past use", "use.used"),
         ("due_share", "The fraction of the cluster that weights make a queue's own", "due"),
         ("dollars_today", "Cost of jobs today (UTC), in dollars, by queue", "use.dollars_today"),

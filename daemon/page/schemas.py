@@ -26,9 +26,9 @@ class TimelineQuery(Query):
     """How far back, and how much at most."""
 
     hours: Annotated[float, Field(gt=0, le=48, allow_inf_nan=False)] = 3.0
-    """So many hours until now."""
+    """Length of the period, in hours until now."""
     limit: Annotated[int, Field(ge=1, le=10_000)] = 4000
-    """So many tasks at most, the newest."""
+    """Maximum number of tasks, newest first."""
 
 
 class TimelineTask(Body):
@@ -43,11 +43,11 @@ class TimelineTask(Body):
     vm_type: Said
     """The VM's type."""
     state: ExecutorState
-    """How far it is."""
+    """Its state."""
     launched_at: float
-    """Since when it holds something."""
+    """When it was launched and began to hold resources, seconds since the epoch."""
     running_at: float | None
-    """Since when it ran."""
+    """When it started to run, seconds since the epoch."""
     ended_at: float | None
     """When it ended."""
 
@@ -58,45 +58,45 @@ class TimelineJob(Body):
     id: str
     """Its id."""
     name: Said
-    """What it is called."""
+    """Its name."""
     type: Said
-    """Of which kind it is."""
+    """Its type."""
     state: JobState
-    """How far it is."""
+    """Its state."""
 
 
 class TimelineDecision(Body):
     """A decision about a job."""
 
     at: float
-    """When it was taken."""
+    """Time of the decision, seconds since the epoch."""
     job_id: str
-    """About which."""
+    """Id of the job."""
     policy: Said
-    """The policy or the fallback, whichever decided."""
+    """The policy or fallback that decided."""
     decision: Said
     """The decision."""
     reason: Said
     """The decision in words."""
     faults: list[Said]
-    """Why others' decisions were not taken: with any, the fallback decided."""
+    """Reasons why other policies' decisions were rejected; with any, the fallback decided."""
 
 
 class TimelineBody(Body):
     """Events on the VMs in the last hours."""
 
     since: float
-    """From when."""
+    """Start of the period, seconds since the epoch."""
     until: float
-    """Until now."""
+    """Now, seconds since the epoch."""
     tasks: list[TimelineTask]
-    """The newest first."""
+    """Newest first."""
     jobs: list[TimelineJob]
-    """Theirs."""
+    """Jobs of the tasks."""
     decisions: list[TimelineDecision]
-    """The newest first."""
+    """Newest first."""
     left_out: bool
-    """Whether there are more tasks than were asked for."""
+    """Whether tasks were left out by the limit."""
 
 
 class TodayBody(Body):
@@ -105,20 +105,20 @@ class TodayBody(Body):
     day: str
     """Today, such as 2026-11-22."""
     since: float
-    """From when today anything could be paid for: midnight, or when the first VM or job came."""
+    """Start of today's costs, seconds since the epoch: midnight, or the first VM or job after it."""
     until: float
-    """Until now."""
+    """Now, seconds since the epoch."""
     paid: BillLine
     """Cost of VMs from opened to closed."""
     held: float
-    """Cost of jobs today by equation 4 of Islam 2022, where a VM costs while it holds an executor. Of a task
-    that ran on at midnight, the cost is divided by time."""
+    """Cost of jobs today by equation 4 of Islam 2022, where a VM costs while it holds an executor. The cost
+    of a task that ran over midnight is divided by time."""
     fixed: float
     """Cost of all possible VMs, open all the time, whether or not a daemon ran."""
     fixed_per_hour: float
     """Their price per hour."""
     elastic: bool
-    """Whether any VM is opened or closed. Where none is, no policy changes the bill."""
+    """Whether VMs open and close; if not, no policy changes the bill."""
 
 
 class SessionWish(DocumentedModel):
@@ -138,7 +138,7 @@ class SessionBody(Body):
     role: Role
     """Role of the user."""
     seconds: float | None
-    """For how long it lasts; null where none is needed."""
+    """Lifetime of the session in seconds; null where no session is needed."""
 
 
 def timeline_body(found: RecentActivity, since: float, until: float) -> TimelineBody:

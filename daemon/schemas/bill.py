@@ -19,7 +19,7 @@ class BillQuery(Query):
     by: By = "kind"
     """The division of the bill."""
     since: _Day | None = None
-    """The first day (UTC), such as 2026-11-22; without it, the first that there is."""
+    """The first day (UTC), such as 2026-11-22; without it, the first with data."""
     until: _Day | None = None
     """The last day (UTC); without it, today."""
     limit: Annotated[int, Field(ge=0, le=10_000)] = 1000
@@ -39,15 +39,15 @@ class BillLine(Body):
     idle: float
     """The unused part of VMs that were up."""
     booting: float
-    """While VMs of pools booted."""
+    """Cost of VMs of pools while they booted."""
     draining: float
     """The unused part of VMs that were drained or closed."""
     rounding: float
-    """For whole units, and the least that is charged."""
+    """Cost of rounding up to whole units and to the minimum charge."""
     difference: float | None
     """Cost beyond the total by providers' own account; null where they report none."""
     lost: float
-    """The used part of lost work, of jobs that were preempted."""
+    """The part of `used` that was lost when jobs were preempted."""
 
 
 class BudgetBody(Body):
@@ -56,11 +56,11 @@ class BudgetBody(Body):
     day: Said
     """Today (UTC)."""
     per_day: float
-    """Dollars that they may cost on a day."""
+    """Maximum cost of a day, dollars."""
     spent: float
-    """Dollars that they have cost."""
+    """Cost so far, dollars."""
     hold: bool
-    """Whether no VM is opened on a day on which they have cost more."""
+    """Whether no more VMs are opened on a day that has cost more than the budget."""
 
 
 class BillBody(Body):
@@ -71,11 +71,11 @@ class BillBody(Body):
     since: Said | None
     """The first day (UTC) with data; null when there is none."""
     until: Said | None
-    """The last such day."""
+    """The last day (UTC) with data; null when there is none."""
     total: BillLine
-    """All of it."""
+    """The total of the bill."""
     lines: list[BillLine]
-    """The dearest first, or day by day."""
+    """Lines by falling cost, or day by day."""
     rest: BillLine | None
     """The sum of the other lines; null when there are none."""
     budget: BudgetBody | None

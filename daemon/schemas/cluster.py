@@ -18,37 +18,37 @@ class VmBody(Body):
     id: Said
     """The Mesos agent's id."""
     name: Said
-    """Its name everywhere else."""
+    """The VM's name, as used everywhere else."""
     type: Said
     """Its type, which determines its price."""
     address: Said
-    """Where its executors are reached."""
+    """Address of its executors."""
     cpus: float
-    """Cores that it has."""
+    """Its cores."""
     memory_mib: int
-    """Memory that it has, MiB."""
+    """Its memory, MiB."""
     resources: dict[str, float]
     """Its other resources, by name."""
     price_per_hour: float
-    """Dollars per hour while it holds an executor."""
+    """Price, dollars per hour; for fixed VMs while an executor runs there."""
     used_cpus: float
-    """Cores that our tasks hold."""
+    """Cores held by Stoker's tasks."""
     used_memory_mib: int
-    """Memory that our tasks hold, MiB."""
+    """Memory held by Stoker's tasks, MiB."""
     used_resources: dict[str, float]
     """Other resources held by Stoker's tasks, by name."""
     executors: list[Said]
-    """The ids of Stoker's tasks on it, as far as the caller may see their jobs."""
+    """The ids of Stoker's tasks on it, for jobs that the caller may see."""
     note: Said
     """A fault of its agent's attributes, or the reason why no task is placed there."""
     state: VmState
-    """Up, unless it holds executors and cannot be reached, or is of a pool and opens, boots or is going."""
+    """Up; unreachable with executors on it; or, in a pool, opening, booting or closing."""
     pool: Said
-    """The pool of one that comes and goes; empty for one that is always there."""
+    """The pool that opened it; empty for a fixed VM."""
     lease: Said
-    """Under which it was opened there."""
+    """The lease under which it was opened."""
     ready_at: float | None
-    """When the VM of a pool came, or should have booted, seconds since the epoch."""
+    """When the VM of a pool became ready, or is expected to, seconds since the epoch."""
 
 
 class PoolBody(Body):
@@ -59,40 +59,40 @@ class PoolBody(Body):
     type: Said
     """The type of its VMs."""
     cpus: float
-    """Cores of one."""
+    """Cores of a VM."""
     memory_mib: int
-    """Memory of one, MiB."""
+    """Memory of a VM, MiB."""
     resources: dict[str, float]
-    """Other resources of one, by name."""
+    """Other resources of a VM, by name."""
     price_per_hour: float
-    """Dollars per hour for one, from opened to closed."""
+    """Price of a VM from opened to closed, dollars per hour."""
     boot: float
-    """Seconds from opening one until it can be used."""
+    """Seconds from the opening of a VM until it can be used."""
     min: int
-    """How many are always open."""
+    """Number of VMs that are always open."""
     max: int
-    """How many could be open."""
+    """Maximum number of open VMs."""
     open: int
-    """Number of open ones: those among the VMs that have its name as their pool."""
+    """Number of open VMs: those in `vms` with this pool."""
     note: Said
-    """Why no other is opened now."""
+    """Why no further VM is opened now."""
 
 
 class ClusterBody(Body):
     """All VMs that are there."""
 
     vms: list[VmBody]
-    """Those that the master has reported, and those that boot."""
+    """VMs that the master has reported, and VMs that boot."""
     pools: list[PoolBody]
-    """Where others could be had."""
+    """Pools that can open further VMs."""
     provider: Said
     """The provider's failing calls; empty when none fails."""
     order: list[str]
     """Criteria of the order, in sequence; empty: first come, first served."""
     queues: int
-    """How many queues that take jobs share them; 0 where a job's queue is any name."""
+    """Number of queues that accept jobs; 0 where a job's queue may be any name."""
     note: Said
-    """Cause of waits that no VM and no policy changes: the machine under an embedded cluster has no capacity
+    """Cause of waits that neither VMs nor policies change: the machine of an embedded cluster has no capacity
     for more executors and drivers at once. Empty without such waits."""
 
 
@@ -100,18 +100,18 @@ class HealthBody(Body):
     """Whether jobs can be scheduled now, and each check in words."""
 
     ready: bool
-    """Whether all checks are well."""
+    """Whether all checks pass."""
     checks: dict[str, Said]
-    """Results by the name of the check."""
+    """Results by check."""
 
 
 class AliveBody(Body):
     """That the server answers."""
 
     status: Literal["ok"]
-    """Always the same."""
+    """A constant."""
     version: str
-    """Stoker's."""
+    """Stoker's version."""
 
 
 class IndexBody(Body):
@@ -120,9 +120,9 @@ class IndexBody(Body):
     name: str
     """The daemon that answers."""
     version: str
-    """Stoker's."""
+    """Stoker's version."""
     links: dict[str, str]
-    """Paths, by their content."""
+    """Paths by topic."""
 
 
 def cluster_body(cluster: ClusterStatus, job_ids: Collection[str] | None = None) -> ClusterBody:

@@ -42,9 +42,9 @@ class CandidateBody(Body):
     lacks: list[Said]
     """Its missing resources for the executor, in words; empty where it fits."""
     score: Score
-    """The policy's score of it: higher is better."""
+    """The policy's score of the VM; higher is better."""
     chosen: bool
-    """Whether the executor went there."""
+    """Whether the executor was placed there."""
     details: dict[str, Score]
     """More numbers of the policy, by name."""
 
@@ -55,26 +55,26 @@ class ChoiceBody(Body):
     executor: int | None
     """The executor's number; null for the whole job."""
     vm: Said | None
-    """The chosen VM's name; null where none was chosen."""
+    """The chosen VM's name; null without a choice."""
     cpus: float | None
-    """Cores that it takes there."""
+    """Cores of the executor there."""
     memory_mib: int | None
-    """Memory that it takes there, MiB."""
+    """Memory of the executor there, MiB."""
     resources: dict[str, float]
-    """Its other resources there, by name."""
+    """Other resources of the executor there, by name."""
     why: Said
-    """Why there, in words."""
+    """Reason for the VM, in words."""
     candidates: list[CandidateBody]
-    """VMs that were looked at, the chosen ones among them."""
+    """VMs that were considered, including the chosen ones."""
     candidates_left_out: int
-    """How many more were looked at."""
+    """Number of further VMs that were considered."""
 
 
 class DecisionBody(Body):
     """One decision about the job."""
 
     at: float
-    """When it was taken, seconds since the epoch."""
+    """Time of the decision, seconds since the epoch."""
     policy: Said
     """The policy that decided."""
     decision: Said
@@ -84,7 +84,7 @@ class DecisionBody(Body):
     faults: list[Said]
     """Reasons why other policies' decisions were not accepted."""
     choices: list[ChoiceBody]
-    """One for each executor, or one for the whole job."""
+    """A choice for each executor, or one for the whole job."""
 
 
 class ExplanationBody(Body):
@@ -93,27 +93,27 @@ class ExplanationBody(Body):
     id: str
     """The job."""
     state: JobState
-    """How far it is."""
+    """Its state."""
     reason: Said
-    """Why it is in that state, in words."""
+    """Reason for the state, in words."""
     queue: Said
     """Queue of the job."""
     priority: int
     """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
-    """By when it should be over, seconds since the epoch; null: at any time."""
+    """Its deadline, seconds since the epoch; null: none."""
     place: int | None
-    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    """Number of jobs before it in the order; null where it does not wait, or where the number is unknown."""
     estimate: EstimateBody | None
     """Its expected start, end and cost; null where it does not wait, or without an estimate."""
     no_estimate: Said
-    """Why there is no estimate of a job that waits; empty where there is one, or none is due."""
+    """Why a waiting job has no estimate; empty with an estimate, or where none is due."""
     gave: list[GaveBody]
     """Its preemptions by other jobs; the last hundred."""
     took: list[TookBody]
     """Its preemptions of other jobs; the last hundred."""
     explanations: list[DecisionBody]
-    """The decisions about it that are kept, the oldest first."""
+    """The stored decisions on the job, oldest first."""
 
 
 def explanation_body(

@@ -22,7 +22,7 @@ class DecommissionBody(DocumentedModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     executors: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1, max_length=10_000)]
-    """Their numbers."""
+    """Numbers of the executors."""
     reason: Annotated[NameOrNone, Field(max_length=200)] = ""
     """Reason, shown with the job."""
 
@@ -35,16 +35,16 @@ class AfterBody(Body):
     name: Said
     """The user's reference to it: a name, or a group; empty where that was its id."""
     when: End
-    """Whether it has to finish, or may end in any way."""
+    """Whether it has to finish, or only to end."""
 
 
 class AttemptBody(Body):
     """A failure of a job after which it was tried again, or was not."""
 
     began: float | None
-    """When its executors ran, seconds since the epoch; null where they never did."""
+    """When its executors started, seconds since the epoch; null where they never did."""
     ended: float
-    """When it failed."""
+    """Time of the failure, seconds since the epoch."""
     fault: Fault
     """Cause of the failure: the user's count as retries, the infrastructure's do not."""
     why: Said
@@ -55,11 +55,11 @@ class EstimateBody(Body):
     """Estimate for a waiting job, if no other job arrives."""
 
     at: float
-    """When it was made, seconds since the epoch."""
+    """Time of the estimate, seconds since the epoch."""
     start: IntervalBody
-    """When it gets its places, seconds since the epoch."""
+    """When the job is placed, seconds since the epoch."""
     end: IntervalBody
-    """When it ends, seconds since the epoch."""
+    """When the job ends, seconds since the epoch."""
     cost: IntervalBody
     """Its share of the VMs' cost, dollars."""
 
@@ -71,7 +71,7 @@ class CameBody(Body):
     """
 
     start: Where | None
-    """Of the start; null before it."""
+    """Of the start; null before the start."""
     end: Where | None
     """Of the end; null unless the job has finished."""
     cost: Where | None
@@ -89,18 +89,18 @@ class ExpectedBody(Body):
     """Estimates for a job while it waited, compared with the outcome."""
 
     first: ToldBody
-    """The first estimate of it."""
+    """The job's first estimate."""
     last: ToldBody | None
-    """The last estimate before it started; null where it has not, or that is not stored yet."""
+    """The last estimate before the start; null before the start, or where it is not stored yet."""
 
 
 class JobBody(Body):
     """A job: its request, and its state."""
 
     id: str
-    """`job-` and a number, the larger the later it was submitted."""
+    """`job-` and a number; later jobs have larger numbers."""
     name: Said
-    """As submitted, or else after its app."""
+    """The name from the submission, or else derived from the app."""
     type: Said
     """Name of the job's kind, used by profiles and policies."""
     owner: Said
@@ -110,81 +110,82 @@ class JobBody(Body):
     priority: int
     """Its priority, where the order is by priority; higher runs earlier."""
     deadline: float | None
-    """By when it should be over, seconds since the epoch; null: at any time."""
+    """Its deadline, seconds since the epoch; null: none."""
     restartable: bool
-    """Whether it may be stopped for another job, and begin anew."""
+    """Whether another job may preempt it, so that it restarts."""
     after: list[AfterBody]
-    """Jobs that it comes after: it begins when all of them have ended."""
+    """Jobs that it depends on: it starts when all of them have ended."""
     start_at: float | None
-    """The time before which it does not begin, seconds since the epoch; null: at any."""
+    """Its earliest start, seconds since the epoch; null: any time."""
     released_at: float | None
-    """When it began to wait for its turn, where jobs, its time or its array held it; null until then."""
+    """When its dependencies, start time or array released it to the queue; null before."""
     group: Said
-    """Name of the jobs that are treated as one; empty for none."""
+    """Name of its group of jobs; empty without a group."""
     array: Said
-    """The id of its array; empty for a job of none."""
+    """The id of its array; empty without an array."""
     index: int | None
     """Its number in its array, from 0."""
     count: int | None
-    """How many jobs its array has."""
+    """Number of jobs of its array."""
     at_most: int | None
-    """How many of these may run at once; null: all."""
+    """Maximum number of jobs of the array that run at once; null: all."""
     labels: dict[str, Said]
-    """Its user's words, by which it can be found."""
+    """Labels by which it can be found."""
     spark: Said
-    """The name of the Spark that runs driver and executors; empty where the store knew but one."""
+    """The name of the Spark version of its driver and executors; empty in stores from before several
+    versions."""
     spot: SpotUse
     """Whether its executors may be on spot VMs, or only there."""
     state: JobState
-    """How far it is."""
+    """Its state."""
     reason: Said
-    """Why it is in that state, in words."""
+    """Reason for the state, in words."""
     next_step: Said
-    """The next step where it has failed; else empty."""
+    """Suggested next step after a failure; else empty."""
     warnings: list[Said]
     """Warnings for its user, in the answer to its submission; else empty."""
     place: int | None
-    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    """Number of jobs before it in the order; null where it does not wait, or where the number is unknown."""
     client_driver: Said
-    """Where its driver is, if that is a process of its user's: the URL of its Spark UI, or its host."""
+    """Location of a driver started by its user: the URL of its Spark UI, or its host."""
     executors: int
-    """How many executors it asks for; with dynamic allocation, how many it may have at most."""
+    """Requested number of executors; with dynamic allocation, the maximum."""
     min_executors: int
-    """The least number that it runs on: as many as `executors` where it runs on all of them only."""
+    """Minimum number of executors; equal to `executors` for a job that needs all of them."""
     wanted_executors: int | None
-    """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
+    """With dynamic allocation, the number that its driver requests now; else null."""
     cpus: float
-    """Cores that each executor asks for."""
+    """Requested cores of each executor."""
     min_cpus: float
-    """The least number of cores that each runs with: as many as `cpus` where it runs on all of them only."""
+    """Minimum cores of each executor; equal to `cpus` for a job that needs all of them."""
     memory_mib: int
-    """Memory that each executor asks for, MiB."""
+    """Requested memory of each executor, MiB."""
     resources: dict[str, float]
     """Resources of each executor beside cpus and memory, by Mesos' names."""
     submitted_at: float
-    """When it was accepted, seconds since the epoch."""
+    """Time of its submission, seconds since the epoch."""
     placed_at: float | None
-    """When its executors got their places."""
+    """When its executors were placed."""
     started_at: float | None
-    """When the last of its executors ran for the first time."""
+    """When the last of its executors first ran."""
     finished_at: float | None
-    """When it ended, however it did."""
+    """When it ended, in whichever state."""
     duration: float | None
     """Seconds from start to end."""
     completion: float | None
-    """Seconds from submission to end, and so with the wait."""
+    """Seconds from submission to end, including the wait."""
     cost: float
     """Dollars: its share of the price of the VMs that it held, up to now."""
     exit_code: int | None
-    """The driver's."""
+    """Exit code of the driver."""
     losses: int
-    """Executors that were lost, and placed again."""
+    """Number of lost executors that were placed again."""
     retries: int
-    """How often its driver is started again after it has failed."""
+    """Maximum number of restarts of its driver after failures."""
     retried: int
-    """How often it was started again, for failures that count."""
+    """Number of restarts after failures that count."""
     free_retries: int
-    """How often it was started again for failures of the infrastructure, which do not count."""
+    """Number of restarts after failures of the infrastructure, which do not count."""
     estimate: EstimateBody | None = None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
 
@@ -193,27 +194,27 @@ class ExecutorBody(Body):
     """An executor, or the driver when it runs on the cluster."""
 
     number: int | None
-    """The executor's; null for the driver."""
+    """Number of the executor; null for the driver."""
     task_id: Said
     """The task's id in Mesos."""
     vm: Said
-    """The name of the VM it is on."""
+    """The name of its VM."""
     vm_type: Said
     """The VM's type."""
     price_per_hour: float
     """The whole VM's price, dollars per hour."""
     state: ExecutorState
-    """How far it is."""
+    """Its state."""
     cpus: float
-    """Cores that it got."""
+    """Its cores."""
     memory_mib: int
-    """Memory that it got, MiB."""
+    """Its memory, MiB."""
     resources: dict[str, float]
     """Its resources beside cpus and memory, by name."""
     launched_at: float
     """Time of the decision to launch it, seconds since the epoch: it holds its resources from then on."""
     running_at: float | None
-    """When it ran."""
+    """When it started to run."""
     ended_at: float | None
     """When it ended."""
     cost: float
@@ -223,14 +224,15 @@ class ExecutorBody(Body):
     profile: int
     """The number of its resource profile in Spark: 0 is the job's own request."""
     decommissioned_at: float | None
-    """Since when its driver is to give it up, once its blocks are elsewhere; null for others."""
+    """When its decommissioning was requested: the driver releases it once its blocks have moved; else
+    null."""
 
 
 class GaveBody(Body):
     """Executors that a job lost to another, or that it was stopped for it."""
 
     at: float
-    """When, seconds since the epoch."""
+    """Time, seconds since the epoch."""
     to: Said
     """The other job."""
     queue: Said
@@ -238,28 +240,28 @@ class GaveBody(Body):
     priority: int
     """The other's priority."""
     executors: int
-    """How many executors it gave: all that it had where it was stopped."""
+    """Number of executors it lost; all of them where the job was stopped."""
     lost: float
     """Dollars: the cost of its lost work."""
     whole: bool
-    """Whether it was stopped, to begin anew in its place."""
+    """Whether it was stopped, to restart from its place in the queue."""
 
 
 class TookBody(Body):
     """Executors that a job received from another, or that it took the other's place."""
 
     at: float
-    """When, seconds since the epoch."""
+    """Time, seconds since the epoch."""
     of: Said
     """The other job."""
     executors: int
-    """How many executors of the other."""
+    """Number of the other job's executors."""
     lost: float
     """Dollars: the cost of the other's lost work."""
     whole: bool
-    """Whether the other was stopped for it."""
+    """Whether the other job was stopped."""
     given_up: Said
-    """Why it did not have them after all; empty when it had, or waits for them yet."""
+    """Why it did not use them in the end; empty when it did, or still waits for them."""
 
 
 class JobDetail(JobBody):
@@ -268,28 +270,28 @@ class JobDetail(JobBody):
     spec: JobSpec | None
     """The submission; values that look secret are masked. Null where the store has lost it."""
     tasks: list[ExecutorBody]
-    """Its executors, those that ended too, and its driver when it runs on the cluster."""
+    """Its executors, including ended ones, and a driver on the cluster."""
     gave: list[GaveBody]
     """Its preemptions for other jobs, the last hundred."""
     took: list[TookBody]
     """Its preemptions of other jobs, the last hundred."""
     attempts: list[AttemptBody]
-    """How it has failed so far, the latest last; no more than the last twenty times."""
+    """Its failures so far, latest last; at most the last twenty."""
     expected: ExpectedBody | None = None
-    """Its estimates while it waited; null where it began at once, or there were none."""
+    """Its estimates while it waited; null where it started at once or had none."""
     no_estimate: Said = ""
-    """Why it has no estimate of its start, though it waits; else empty."""
+    """Why a waiting job has no estimate of its start; else empty."""
     estimate_notes: list[Said]
     """Notes on its estimate: guessed parts, and corrections by outcomes."""
     ui: str | None = None
-    """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
+    """The path of its driver's Spark UI while the driver runs; the URL for a driver started by its user."""
 
 
 class JobList(Body):
     """A page of jobs."""
 
     jobs: list[JobBody]
-    """The newest first."""
+    """Newest first."""
     next: str | None
     """The value of `before` for the next page; null on the last one."""
 
@@ -300,14 +302,14 @@ class LogBody(Body):
     text: Printed
     """The part; bytes that are no UTF-8 are replaced."""
     next_offset: int
-    """Where the next part begins, bytes."""
+    """Offset of the next part, bytes."""
     complete: bool
-    """Whether nothing can follow."""
+    """Whether the log is complete."""
     source: Literal["driver", "sandbox", "kept", ""] = ""
     """Source: the driver's folder on the daemon's host, the task's on its VM, or the daemon's copy made when
     the task ended; empty without a log."""
     note: Said = ""
-    """The missing part, and why."""
+    """The missing part, with the reason."""
 
 
 class GroupBody(Body):
@@ -316,16 +318,16 @@ class GroupBody(Body):
     id: Said
     """The group's name, or the array's id."""
     state: JobState
-    """How they do as one: failed or killed where one of them is and all are over, finished when all are."""
+    """State of the whole: once all have ended, failed or killed if a job is, else finished."""
     jobs: int
-    """How many there are."""
+    """Number of jobs."""
     states: dict[JobState, int]
-    """How many are in which state."""
+    """Number of jobs by state."""
     cost: float
     """Dollars: their cost up to now."""
     submitted_at: float
-    """When the first was accepted, seconds since the epoch."""
+    """Time of the first submission, seconds since the epoch."""
     finished_at: float | None
-    """When the last ended; null while one has not."""
+    """When the last job ended; null before."""
     first_failure: JobBody | None
     """The first job that failed or was killed; null when there is none."""

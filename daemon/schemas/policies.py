@@ -45,55 +45,55 @@ class PolicyList(Body):
     """The policies that come with Stoker."""
 
     policies: list[PolicyInfoBody]
-    """One for each name."""
+    """A policy for each name."""
 
 
 class ShadowBody(Body):
     """A policy that looks on, and how it fared since it was set."""
 
     name: Said
-    """Which policy."""
+    """Name of the policy."""
     options: dict[str, Any]
     """Its options."""
     compared: int
-    """Decisions that it took beside the acting policy, since it was set."""
+    """Its decisions beside the acting policy, since it was set."""
     different: int
-    """Those that it took otherwise."""
+    """Decisions that differ from the acting policy's."""
     missed: int
-    """Those that it was not asked for, as it was busy."""
+    """Decisions that it missed because it was busy."""
     faults: int
-    """Those that it failed to take, or that could not be executed."""
+    """Decisions that failed, or could not be executed."""
     last_fault: Said
-    """The error of the last of these."""
+    """The error of the last one."""
 
 
 class HeldBody(Body):
     """Number of times that the first 90 % interval for a job held the outcome."""
 
     within: int
-    """So often the truth was between its ends."""
+    """Number of true values within the interval."""
     before: int
-    """So often it was below the lower one."""
+    """Number of true values below it."""
     after: int
-    """So often it was above the upper one."""
+    """Number of true values above it."""
 
 
 class CoverageBody(Body):
     """How estimates of jobs that waited came true since the daemon's start."""
 
     start: HeldBody
-    """When they started."""
+    """Counts of starts."""
     end: HeldBody
-    """When they had finished."""
+    """Counts of ends."""
     cost: HeldBody
-    """Their cost then."""
+    """Counts of costs."""
 
 
 class PolicyBody(Body):
     """The acting policy, and its statistics since the daemon's start."""
 
     name: Said
-    """Which policy."""
+    """Name of the policy."""
     options: dict[str, Any]
     """Its options."""
     placed: int
@@ -101,19 +101,19 @@ class PolicyBody(Body):
     waited: int
     """Decisions to wait since then."""
     faults: int
-    """Decisions since then that the fallback had to take instead."""
+    """Decisions since then that the fallback took instead."""
     last_fault: Said
-    """The error of the last of these."""
+    """The error of the last one."""
     fallback: Said | None
     """The fallback policy."""
     busy: float
-    """Seconds for which it has been at a decision that was taken from it, as it took too long."""
+    """Seconds since the start of a decision that timed out and still runs."""
     cut_short: int
-    """Its decisions since the daemon's start that a time limit of its own ended."""
+    """Decisions since the daemon's start that the policy's own time limit cut short."""
     guarded: int
-    """Decisions since then that a guard took in its place, as jobs that fitted waited too long."""
+    """Decisions since then by the guard, for fitting jobs that had waited too long."""
     estimates: CoverageBody
-    """How many estimates of waiting jobs have come true since then."""
+    """Accuracy of the estimates of waiting jobs since then."""
     shadow: ShadowBody | None
     """The shadow policy, which decides without effect."""
 
@@ -122,7 +122,7 @@ class ComparisonQuery(Query):
     """How much to list."""
 
     limit: Annotated[int, Field(ge=0, le=1000)] = 20
-    """How many differences to list, the latest first."""
+    """Maximum number of differences, latest first."""
 
 
 class OutcomeBody(Body):
@@ -135,22 +135,22 @@ class OutcomeBody(Body):
     reason: Said
     """The decision in words."""
     price_per_hour: float
-    """Of the VMs that held nothing before, dollars per hour."""
+    """Price of the VMs that were empty before, dollars per hour."""
     cost: float | None
-    """Dollars: that price for as long as the job ran; null where that is not known."""
+    """That price for the job's duration, dollars; null where the duration is unknown."""
 
 
 class DifferenceBody(Body):
     """A decision that two policies took otherwise."""
 
     at: float
-    """When it was decided, seconds since the epoch."""
+    """Time of the decision, seconds since the epoch."""
     job: str
     """The job's id."""
     duration: float | None
     """Seconds for which the job ran, or is expected to."""
     known_from: Literal["run", "profile", "nothing"]
-    """Where the duration is known from."""
+    """Source of the duration."""
     acting: OutcomeBody
     """The acting policy's decision."""
     shadow: OutcomeBody
@@ -165,26 +165,26 @@ class TotalsBody(Body):
     shadow: Said
     """The shadow policy."""
     compared: int
-    """Decisions that both took."""
+    """Decisions taken by both."""
     different: int
-    """Those that they took otherwise."""
+    """Decisions that differ."""
     only_acting_placed: int
-    """Those in which only the acting policy placed a job."""
+    """Decisions in which only the acting policy placed a job."""
     only_shadow_placed: int
-    """Those in which only the shadow policy placed a job."""
+    """Decisions in which only the shadow policy placed a job."""
     priced: int
-    """Those in which both placed a job with a known duration."""
+    """Decisions in which both placed a job with a known duration."""
     acting_cost: float
-    """Cost of the VMs that the acting policy took into use in these, dollars."""
+    """Cost of the VMs newly used by the acting policy in the `priced` decisions, dollars."""
     shadow_cost: float
-    """Cost of the VMs that the shadow policy would have taken into use in these, dollars."""
+    """Cost of the VMs that the shadow policy would have newly used in the `priced` decisions, dollars."""
     acting_fallback_share: float | None
-    """Of its decisions the share that the policy in charge failed to take; null where it is another now.
+    """Share of failed decisions of the acting policy since it acts; null where another policy acts now.
 
-    The fallback took these, under its name: its rows have the share as well. Since it is in charge.
+    The fallback took them, and they count under the fallback's name, so its rows show the share as well.
     """
     shadow_fallback_share: float | None
-    """The same of decisions requested from the shadow policy; null where it is another now."""
+    """The same share for the shadow policy; null where another policy is the shadow now."""
 
 
 class ComparisonBody(Body):
@@ -195,9 +195,9 @@ class ComparisonBody(Body):
     """
 
     totals: list[TotalsBody]
-    """One for each pair of policies."""
+    """Totals for each pair of policies."""
     differences: list[DifferenceBody]
-    """The latest first."""
+    """Latest first."""
 
 
 def policy_body(status: PolicyStatus, coverage: Coverage) -> PolicyBody:

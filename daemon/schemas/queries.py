@@ -36,7 +36,7 @@ class JobsQuery(Query):
     """Which jobs to list: of these states, owners, queues and types, and those submitted before this one."""
 
     state: list[JobState] = []
-    """Only jobs in one of these states; all of them where none is named."""
+    """Only jobs in one of these states; without it, in any."""
     owner: Annotated[list[NameOrNone], Field(max_length=_MOST_NAMES)] = []
     """Only jobs of one of these owners; an empty name finds jobs without one."""
     queue: Annotated[list[Name], Field(max_length=_MOST_NAMES)] = []
@@ -48,11 +48,11 @@ class JobsQuery(Query):
     label: Annotated[list[Label], Field(max_length=_MOST_NAMES)] = []
     """Only jobs with all of these labels: team=a."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
-    """How many at most."""
+    """Maximum number of jobs."""
     before: JobId | None = None
-    """Only jobs that come behind this one: submitted before it, or after it where the oldest come first."""
+    """Only jobs listed after this one: older ones, or newer ones with the oldest first."""
     order: Literal["newest", "oldest"] = "newest"
-    """Which come first, by their submission."""
+    """Order by submission."""
 
 
 class LogQuery(Query):
@@ -61,8 +61,8 @@ class LogQuery(Query):
     executor: Annotated[int, Field(ge=0, lt=2**31)] | None = None
     """The executor's number; without it, the driver's log."""
     stream: Literal["stdout", "stderr"] = "stdout"
-    """Its output, or its error output."""
+    """Standard output or standard error."""
     offset: Annotated[int, Field(ge=0, le=LONGEST_LOG)] = 0
-    """Bytes of the log that come before the part."""
+    """Offset of the part in the log, bytes."""
     limit: Annotated[int, Field(ge=4, le=1 << 20)] = 1 << 16
-    """Bytes of the part at most."""
+    """Maximum size of the part, bytes."""

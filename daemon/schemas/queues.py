@@ -17,11 +17,11 @@ class QueueBody(Body):
     """A queue: its settings in force, its use, and its waiting jobs; with all queues below it."""
 
     path: Said
-    """Its name, behind those of the queues above it and dots."""
+    """Its path: the names of the queues above it and its own, separated by dots."""
     leaf: bool
-    """Whether it has jobs itself: others have queues below them."""
+    """Whether it accepts jobs; other queues have queues below them."""
     known: bool
-    """False where it no longer exists, but has jobs that are not over; it accepts no others."""
+    """False for a removed queue whose jobs have not all ended; it accepts no new ones."""
     changed: bool
     """Whether it was changed while the daemon ran, and differs from the config."""
     settings: QueueSettings
@@ -33,34 +33,34 @@ class QueueBody(Body):
     spot: SpotUse
     """VMs that its jobs may use, as set here or by a queue above it."""
     due: float
-    """The fraction of the cluster that is its own by its weight, where all queues have enough to do."""
+    """Its share of the cluster by weight while all queues have enough jobs."""
     share: float
-    """The fraction of the cluster that its jobs hold: the largest of that of anything."""
+    """The fraction of the cluster held by its jobs, of the resource of which they hold most."""
     used: float
     """The same including their past use, which decays (sharing.half_life)."""
     cpus: float
-    """Cores that its jobs hold."""
+    """Cores held by its jobs."""
     memory_mib: int
-    """Memory that they hold, MiB."""
+    """Memory held by its jobs, MiB."""
     resources: dict[str, float]
-    """Their other resources, by name."""
+    """Other resources held by its jobs, by name."""
     running: int
-    """Its jobs that hold anything."""
+    """Number of its jobs that hold resources."""
     waiting: int
-    """Its jobs that wait for a place."""
+    """Number of its jobs that wait."""
     dollars_today: float
     """Cost of its jobs today (UTC), dollars."""
     waits: Said
-    """Its longest waiting job; empty where none waits, and for callers who see only their own jobs."""
+    """Its longest waiting job; empty where none waits, and for callers that see only their own jobs."""
     waits_since: float | None
-    """Since when."""
+    """Start of that wait, seconds since the epoch."""
 
 
 class QueueList(Body):
     """All queues, and the order of jobs over all of them."""
 
     queues: list[QueueBody]
-    """Those above before those below them; none where a job's queue may be any name."""
+    """Queues, each before those below it; empty where a job's queue may be any name."""
     order: list[str]
     """Criteria of the order, in sequence; empty: first come, first served."""
 

@@ -39,7 +39,7 @@ class SubmissionRequest(_Message):
     action: Literal["CreateSubmissionRequest"]
     """The requested action."""
     client_spark_version: Name
-    """The version of the client's Spark: the job is run by the one that is served of this line."""
+    """The version of the client's Spark: the job runs on the available version of the same line."""
     app_resource: Annotated[Text, Field(min_length=1)]
     """The application: the URI of a Python file or a jar."""
     main_class: Annotated[Text, BeforeValidator(lambda name: name or "")] = ""
@@ -54,9 +54,9 @@ class SubmissionRequest(_Message):
 
 class _Answer(_Message):
     server_spark_version: str
-    """The version of Spark that the server speaks of."""
+    """The server's Spark version."""
     success: bool
-    """Whether it was done."""
+    """Whether the request succeeded."""
     message: str | None = None
     """The message."""
 
@@ -67,9 +67,9 @@ class CreatedBody(_Answer):
     action: Literal["CreateSubmissionResponse"] = "CreateSubmissionResponse"
     """The answered action."""
     submission_id: str
-    """Its secret id: a client with the id may read its status, and end it."""
+    """Its secret id: a client with the id may read its status and kill it."""
     unknown_fields: list[str] | None = None
-    """Fields of the request that mean nothing here."""
+    """Fields of the request without effect here."""
 
 
 class StatusBody(_Answer):
@@ -78,13 +78,13 @@ class StatusBody(_Answer):
     action: Literal["SubmissionStatusResponse"] = "SubmissionStatusResponse"
     """The answered action."""
     submission_id: str
-    """Which one."""
+    """Id of the submission."""
     driver_state: DriverState
     """The state of its driver."""
     worker_id: str | None = None
     """The VM on which its driver runs; absent for one on the daemon's host."""
     worker_host_port: str | None = None
-    """Where that driver is reached."""
+    """Address of that driver."""
 
 
 class KilledBody(_Answer):
@@ -93,7 +93,7 @@ class KilledBody(_Answer):
     action: Literal["KillSubmissionResponse"] = "KillSubmissionResponse"
     """The answered action."""
     submission_id: str
-    """Which one."""
+    """Id of the submission."""
 
 
 class AllKilledBody(_Answer):
@@ -116,7 +116,7 @@ class ErrorBody(_Answer):
     action: Literal["ErrorResponse"] = "ErrorResponse"
     """The kind of this answer."""
     success: Literal[False] = False
-    """Nothing was done."""
+    """False: the request had no effect."""
     message: str
     """The error, and the correct form."""
     highest_protocol_version: str | None = None

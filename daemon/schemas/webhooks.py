@@ -14,43 +14,43 @@ class TellingBody(base.Body):
     id: str
     """Its id, which is the same when it is sent twice."""
     number: int | None
-    """Later events have higher numbers; null of a test."""
+    """Later events have higher numbers; null for a test."""
     at: float
-    """When it happened."""
+    """Time of the event, seconds since the epoch."""
     kind: Kind | Literal["test"]
-    """What."""
+    """Kind of event."""
     message: base.Said
-    """The same in words."""
+    """The event in words."""
     job: JobBody | None
     """The job as it is now, with its cost so far; null where the event concerns no job, or where it was
     pruned."""
     settled: bool
-    """Whether the job's cost is final: it is over, and none of its tasks runs."""
+    """Whether the job's cost is final: the job has ended and none of its tasks runs."""
 
 
 class WebhookBody(base.Body):
     """A webhook, and how well it is told; since this daemon leads."""
 
     name: str
-    """As the config has it."""
+    """Its name in the config."""
     url: base.Printed
     """Its host; the rest may be a secret."""
     on: list[Kind]
-    """Kinds of events that it gets."""
+    """Kinds of events that are sent."""
     queues: list[str]
-    """Queues whose jobs' events it gets; empty: all."""
+    """Only events of jobs in these queues are sent; empty: all."""
     users: list[str]
-    """Users whose jobs' events it gets; empty: all."""
+    """Only events of these users' jobs are sent; empty: all."""
     state: Literal["idle", "delivers", "fails"]
     """Whether the last request was accepted; idle before the first."""
     delivered_at: float | None
     """Time of the last accepted request."""
     fails_since: float | None
-    """Since when none is; null when the last one was."""
+    """Start of the failures, seconds since the epoch; null when the last request was accepted."""
     failure: base.Said
-    """Why not; empty when it was."""
+    """Reason of the last failure; empty when the last request was accepted."""
     next_at: float | None
-    """When it is tried again."""
+    """Time of the next attempt, seconds since the epoch."""
     behind: float
     """Age of the next event to send, seconds; 0 when all are sent."""
     came: dict[DeliveryOutcome, int]
@@ -61,14 +61,14 @@ class WebhookList(base.Body):
     """The webhooks."""
 
     webhooks: list[WebhookBody]
-    """Each of them, as the config has them."""
+    """Webhooks in the order of the config."""
 
 
 class TriedBody(base.Body):
     """Result of a test."""
 
     id: str
-    """Of the event that was sent."""
+    """Id of the event that was sent."""
     came: DeliveryOutcome
     """The result."""
     why: base.Said

@@ -29,7 +29,7 @@ class CaseSpec(DocumentedModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     add: _Vms = Field(default={})
-    """How many VMs more there are, by a type that the cluster has."""
+    """Number of additional VMs, by type of the cluster."""
     remove: _Vms = Field(default={})
     """Number of idle VMs that are removed, by type."""
     cluster: Cluster | None = None
@@ -52,17 +52,17 @@ class WhatIf(DocumentedModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     policies: Annotated[list[PolicyChoice], Field(max_length=16)] = Field(default=[])
-    """Under which policies the queue is played, each with its options; without any, the acting one."""
+    """Policies to simulate the queue under, each with its options; without any, the acting one."""
     draws: Annotated[int, Field(ge=1, le=1000)] = 20
-    """How often, each time with other durations; fewer where the time is over before that."""
+    """Number of simulations, each with other durations; fewer when the time limit is reached."""
     seconds: Annotated[float, Field(gt=0, le=120, allow_inf_nan=False)] = 5.0
-    """After so many seconds it is over; a draw that is not finished then does not count."""
+    """Time limit in seconds; a draw that is unfinished then does not count."""
     cases: Annotated[list[CaseSpec], Field(max_length=16)] = Field(default=[])
     """Changes to the cluster or order; each is simulated under each policy, at most 64 of both together, and
     at most 10,000 VMs that are added or of other clusters in all. Without any, as it is now."""
     since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Play, in the place of the queue, the jobs that came since then (seconds since the epoch), 5,000 at
-    most, with their true durations: once, for any `draws`. Only for callers that may see all jobs."""
+    """Simulate, instead of the queue, the jobs submitted since then (seconds since the epoch), 5,000 at most,
+    with their true durations: once, for any `draws`. Only for callers that may see all jobs."""
 
 
 class JobAheadBody(Body):
@@ -88,58 +88,58 @@ class NeverBody(Body):
     id: str
     """The job's id."""
     why: Said
-    """Why not."""
+    """Reason."""
 
 
 class PolicyAheadBody(Body):
     """Forecast of the queue under a policy."""
 
     case: Said
-    """Changes against the present state."""
+    """Changes from the present state."""
     name: Said
     """The policy's name."""
     options: dict[str, Any]
     """Its options."""
     fixed: bool
-    """Whether no VM of the case comes and goes. Its bill is then the same under every policy, and `dollars`
+    """Whether all VMs of the case are fixed. Its bill is then the same under every policy, and `dollars`
     is the price of VMs while executors hold them (Islam 2022, eq. 4)."""
     draws: int
-    """How many draws were played."""
+    """Number of finished simulations."""
     dollars: IntervalBody | None
-    """Cost of VMs until all jobs that wait and run now are over, fixed VMs while they are held; null where
-    nothing was simulated, and for users who see only their own jobs."""
+    """Cost of VMs until all waiting and running jobs have ended, fixed VMs while they are held; null where
+    nothing was simulated, and for users that see only their own jobs."""
     seconds: IntervalBody | None
-    """After how many seconds the last of these has ended."""
+    """Seconds until the last of these jobs has ended."""
     completion: IntervalBody | None
-    """After how many seconds, from now on or since it came, a job that waits has ended, on average; null
+    """Average seconds until a waiting job has ended, from now on, or from its submission with `since`; null
     where none waits."""
     late: int
-    """How many jobs would end after their deadline in most draws."""
+    """Number of jobs that would end after their deadline in most draws."""
     jobs: list[JobAheadBody]
-    """Of the jobs that wait, those that you may see, in their order."""
+    """The waiting jobs that the caller may see, in their order."""
     never: list[NeverBody]
-    """Of the same, those that would not run at all."""
+    """Those of the waiting jobs that would never run."""
     fallback_share: float
-    """The share of its decisions that the policy failed to take, 0 to 1."""
+    """Share of the policy's decisions that failed, 0 to 1."""
     failure: Said
-    """Why nothing was played; else empty."""
+    """Why nothing was simulated; else empty."""
 
 
 class Ahead(Body):
     """Forecast of the queue."""
 
     at: float
-    """The moment from which seconds count, since the epoch: now, or `since`."""
+    """Start of the simulation, seconds since the epoch: now, or `since`."""
     recorded: bool
-    """Whether a time that is over was played, and not the queue as it is now."""
+    """Whether past jobs were simulated instead of the present queue."""
     waiting: int
-    """How many jobs wait that would be placed in their turn now; or came since then, and are played."""
+    """Number of waiting jobs in the simulation; with `since`, of jobs submitted since then."""
     others: int
-    """How many wait besides and are not played: they pause, are aside, or are far behind."""
+    """Number of waiting jobs left out: paused, held by a limit, or far behind in the order."""
     policies: list[PolicyAheadBody]
-    """One for each that was asked for, in that order, case by case."""
+    """Results for each requested policy, in the requested order, case by case."""
     note: Said
-    """Cause of waits that no VM and no policy changes; empty without such waits."""
+    """Cause of waits that neither VMs nor policies change; empty without such waits."""
     assumes: list[Said]
     """The assumptions, in words."""
 

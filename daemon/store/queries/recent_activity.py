@@ -67,7 +67,7 @@ class LatelyRows:
         """VM cost by Islam 2022, eq. 4, of jobs since midnight until then, and when these began.
 
         Dollars without the part not yet charged; seconds since the epoch from which there were jobs that day,
-        or None. Of a task that ran on at midnight, the cost is divided by time.
+        or None. The cost of a task that ran over midnight is divided by time.
         """
         cost: sa.ColumnElement[Any] = sa.func.sum(jobs.c.cost)
         earlier = sa.select(charged_days.c.day).where(charged_days.c.day < day).limit(1)

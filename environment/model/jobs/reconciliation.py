@@ -28,7 +28,7 @@ class OutOfReach(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The same in words."""
+        """Description of the fault, in words."""
         waits = f"it is waited for until {clock(self.until)}, and then replaced"
         return f"{OUT_OF_REACH} {clock(self.since)}; {waits}"
 

@@ -53,7 +53,7 @@ class PreemptionLoss(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The same in words."""
+        """Description of the preemption, in words."""
         taker = f"{self.to} of queue {self.queue} (priority {self.priority})"
         cost = f"which cost {money(self.lost)} of its work"
         if self.whole:
@@ -77,7 +77,7 @@ class PreemptionGain(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The same in words."""
+        """Description of the preemption, in words."""
         what = "the place" if self.whole else counted(self.executors, "executor")
         return f"{what} of {self.of} ({money(self.lost)} of its work)"
 

@@ -56,7 +56,7 @@ class SimulatedBill:
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """Dollars in all."""
         return self.used + self.booting + self.idle + self.draining + self.rounding
 
 

@@ -46,7 +46,7 @@ class DryRunQuery(BaseModel):
     send: Annotated[
         list[Annotated[str, Field(pattern=rf"^{SHA256}:[0-9]{{1,15}}$")]], Field(max_length=_MOST_FILES)
     ] = []
-    """Files that are sent before the job is submitted, and need not be there: SHA256:BYTES."""
+    """Files that will be uploaded before the submission, and may be missing now: SHA256:BYTES."""
 
 
 class PlacedBody(Body):
@@ -55,13 +55,13 @@ class PlacedBody(Body):
     vm: Said
     """Its name."""
     type: Said
-    """The cloud's name of it."""
+    """Its type at the provider."""
     executors: int
     """Number of the job's executors there."""
     price_per_hour: float
-    """Dollars, for all of it."""
+    """Price of the whole VM, dollars per hour."""
     opens: bool
-    """Whether it belongs to a pool that would open it for this job, and boots first."""
+    """Whether a pool would open it for this job, so that it has to boot first."""
 
 
 class DryRunBody(Body):
@@ -71,15 +71,15 @@ class DryRunBody(Body):
     """The job as it would be, the first of an array, without an id; with the number of jobs that would be
     placed before it, the reason why it would wait now, and the estimate, of all jobs of an array as one."""
     placement: list[PlacedBody]
-    """Where its executors would be placed now; empty where it would wait, or where that is not known."""
+    """Placement of its executors now; empty where it would wait, or where the placement is unknown."""
     dollars_per_hour: float | None
-    """Their cost there: their shares of the VMs' prices."""
+    """Cost of the executors there: their shares of the VMs' prices, dollars per hour."""
     late: bool
     """Whether it would end after its deadline in most draws."""
     policy: Said
-    """Which policy decides."""
+    """The acting policy."""
     draws: int
-    """How often that was played."""
+    """Number of simulations behind the estimate."""
     no_estimate: Said
     """Why there is no estimate of its start; else empty."""
     assumes: list[Said]

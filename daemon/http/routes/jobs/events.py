@@ -22,11 +22,11 @@ class EventsQuery(queries.Query):
     """Which events: without `since` and `after`, the last that there are."""
 
     job: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)] | None = None
-    """Only those of this job, by its id or its name."""
+    """Only events of this job, by its id or name."""
     since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Only those at this time or later."""
+    """Only events at this time or later."""
     after: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
-    """Only those after this number, as in `next`."""
+    """Only events after this number, as in `next`."""
     limit: Annotated[int, Field(ge=1, le=10_000)] = 1000
     """Maximum number of events."""
 
@@ -35,22 +35,22 @@ class EventBody(base.Body):
     """One thing that happened."""
 
     number: int
-    """Later ones have higher numbers."""
+    """Number of the event; later events have higher numbers."""
     at: float
-    """When."""
+    """Time, seconds since the epoch."""
     job_id: str | None
     """The job; null for an event of the cluster."""
     kind: Kind
-    """What."""
+    """Kind of event."""
     message: base.Said
-    """The same in words."""
+    """The event in words."""
 
 
 class EventList(base.Body):
     """Events, oldest first."""
 
     events: list[EventBody]
-    """Each of them."""
+    """The events, oldest first."""
     next: int
     """The value of `after` for the next request."""
     more: bool

@@ -43,7 +43,9 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
-        description="Chosen by the client: sent again with the same job, it stands for the same submission",
+        description=(
+            "Chosen by the client; a repeated request with the same key and job is the same submission"
+        ),
     ),
 ]
 _KEY: TypeAdapter[str | None] = TypeAdapter(IdempotencyKey)
@@ -52,8 +54,8 @@ Login = Annotated[
     BeforeValidator(lambda text: unquote(text) if isinstance(text, str) else text),
     Header(
         description=(
-            "The login name of the user who submits, percent-encoded: the job's owner where no users are "
-            "configured, and the job names none"
+            "Login name of the submitting user, percent-encoded: the job's owner where no users are "
+            "configured and the job names no owner"
         )
     ),
 ]

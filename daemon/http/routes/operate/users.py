@@ -33,23 +33,23 @@ class UserChange(_LoginBody):
     unix_user: UnixUser | None = None
     """Unix user of their jobs; empty: as in the config."""
     queues: Annotated[tuple[QueuePath, ...], Field(max_length=1000)] | None = None
-    """The only queues to which they submit; none: all that take their jobs."""
+    """The only queues that they may submit to; none: all that accept their jobs."""
 
 
 class TokenWish(_LoginBody):
     """A token that is wanted."""
 
     seconds: Annotated[float | None, Field(gt=0, le=36_500 * SECONDS_PER_DAY, allow_inf_nan=False)] = None
-    """After how many seconds it expires; null: never."""
+    """Lifetime in seconds; null: unlimited."""
 
 
 class TokenBody(Body):
     """Record of a token."""
 
     id: str
-    """The id that ends it; it is a part of the token, too."""
+    """The id to revoke it by, which is a part of the token."""
     made_at: float | None
-    """When, seconds since the epoch; null for one of the file."""
+    """Time of creation, seconds since the epoch; null for entries of the file."""
     expires_at: float | None
     """Its expiry, seconds since the epoch; null: never."""
     used_on: str | None
@@ -66,11 +66,11 @@ class UserBody(Body):
     unix_user: Said
     """Unix user of their jobs; empty: as in the config."""
     queues: list[Said]
-    """The only queues to which they submit; empty: all that take their jobs."""
+    """The only queues that they may submit to; empty: all that accept their jobs."""
     source: Literal["file", "store"]
-    """Where they are defined: only those of the store can be changed here."""
+    """Place of the definition; only users of the store can be changed here."""
     made_at: float | None
-    """When, seconds since the epoch; null for one of the file."""
+    """Time of creation, seconds since the epoch; null for entries of the file."""
     tokens: list[TokenBody]
     """Their tokens."""
 
@@ -79,7 +79,7 @@ class UserList(Body):
     """The users."""
 
     users: list[UserBody]
-    """By name."""
+    """Users in the order of their names."""
 
 
 class MadeTokenBody(Body):
@@ -88,7 +88,7 @@ class MadeTokenBody(Body):
     user: Said
     """The token's user."""
     id: str
-    """The id that ends it."""
+    """The id to revoke it by."""
     token: str = Field(repr=False)
     """The token, which is returned only once."""
     expires_at: float | None
@@ -105,9 +105,9 @@ class MeBody(Body):
     unix_user: Said
     """Unix user of their jobs; empty: as in the config."""
     queues: list[Said]
-    """The only queues to which they submit; empty: all that take their jobs."""
+    """The only queues that they may submit to; empty: all that accept their jobs."""
     token: str
-    """The id of the token that they authenticated with; empty where they did otherwise."""
+    """The id of the token used to authenticate; empty for other ways."""
     sees: Literal["own", "all"]
     """Jobs that they may read."""
 

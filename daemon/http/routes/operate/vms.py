@@ -19,7 +19,7 @@ class NoticeBody(DriverMessage):
     action: Literal["terminate", "stop", "hibernate"]
     """The change."""
     time: Annotated[AwareDatetime, Field(strict=False)]
-    """When."""
+    """Time, seconds since the epoch."""
 
 
 def add_vms(app: FastAPI, leadership: Leadership) -> None:

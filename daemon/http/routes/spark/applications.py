@@ -42,7 +42,7 @@ class DriverBody(DriverMessage):
     """Where a driver is."""
 
     host: Annotated[str, Field(pattern=f"^{_HOST}$")]
-    """Under which name or address executors reach it."""
+    """Name or address at which executors reach it."""
     port: Annotated[int, Field(ge=1, le=65535)]
     """Its port for them."""
     ui: Annotated[str, Field(max_length=300, pattern=rf"^(https?://{_HOST}(:\d{{1,5}})?/?)?$")] = ""
@@ -62,7 +62,7 @@ class ApplicationBody(DriverMessage):
     secret: Annotated[str, Field(pattern=r"^[\x21-\x7e]{16,256}$")] | None = None
     """The secret of driver and executors; of a driver that registers for the first time."""
     driver: DriverBody
-    """Where it is."""
+    """Addresses of the driver."""
     properties: Texts
     """Spark's properties; docs/submit.md explains them."""
 
@@ -73,7 +73,7 @@ class ProfileBody(DriverMessage):
     id: Annotated[int, Field(ge=0, lt=2**31)]
     """The profile's number in Spark."""
     total: Annotated[int, Field(ge=0, lt=2**31)]
-    """Number of executors that it requests in all; it gets as many as its job's max allows."""
+    """Total number of requested executors; the job's max limits it."""
     executor: Annotated[
         Mapping[
             Annotated[str, Field(pattern=f"^[^{UNSEEN_IN_PLANE_0}]{{1,100}}$")],
@@ -89,14 +89,14 @@ class WantedBody(DriverMessage):
     """How many executors a driver wants now, in all."""
 
     profiles: Annotated[list[ProfileBody], Field(max_length=1000), at_most(1000)]
-    """Of each resource profile."""
+    """Request of each resource profile."""
 
 
 class ReleaseBody(DriverMessage):
     """Executors that a driver gives back."""
 
     numbers: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(max_length=_MOST), at_most(_MOST)]
-    """Their numbers."""
+    """Numbers of the executors."""
 
 
 class NothingBody(DriverMessage):
@@ -124,7 +124,7 @@ class RegisteredBody(Body):
     key: str
     """The key that its pages require from now on, as `Authorization: Bearer KEY`."""
     heartbeat: float
-    """Seconds between two of its signs of life."""
+    """Seconds between two heartbeats of the driver."""
     executors: int
     """Number of executors at the beginning."""
 
@@ -142,22 +142,22 @@ class LostBody(Body):
     number: int
     """Its number."""
     reason: Said
-    """The known part of its end."""
+    """The reason of its end, as far as known."""
 
 
 class OrdersBody(Body):
     """Orders for a driver."""
 
     stop: Said | None
-    """Why it is to stop; null when it is not."""
+    """Why the driver has to stop; null unless it has to."""
     waits: Said | None
     """Reason why its executors are not there yet; null when they are."""
     lost: list[LostBody]
-    """Executors that are gone, perhaps without its knowledge."""
+    """Executors that have ended, perhaps unnoticed by the driver."""
     decommission: list[int]
-    """Executors that it is to release, once their blocks are elsewhere."""
+    """Executors that the driver has to release once their blocks have moved."""
     alone: bool
-    """Whether they go although no other executor can take their blocks."""
+    """Whether to release them even if no other executor can take their blocks."""
 
 
 class SparkBody(Body):
@@ -166,7 +166,7 @@ class SparkBody(Body):
     name: str
     """The name that jobs use."""
     version: str
-    """Its version, in full where that is known."""
+    """Its version, in full if known."""
     jar: str
     """The path of the jar that handles masters like spark+stoker://HOST:PORT."""
 
@@ -175,11 +175,11 @@ class SparksBody(Body):
     """The Sparks that are served."""
 
     default: str | None
-    """The version that runs jobs without one; null when none is served."""
+    """The version for jobs that name none; null when no version is available."""
     driver_host: str
-    """Where executors reach drivers that are on the daemon's host."""
+    """Address at which executors reach drivers on the daemon's host."""
     sparks: list[SparkBody]
-    """All of them, the default one first."""
+    """The available versions, the default first."""
 
 
 class DoneBody(Body):

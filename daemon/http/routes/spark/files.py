@@ -35,7 +35,7 @@ class PartQuery(BaseModel):
     size: Annotated[int, Field(ge=0, le=_LARGEST)]
     """Bytes of the whole file."""
     offset: Annotated[int, Field(ge=0, le=_LARGEST)] = 0
-    """Where in it this part begins: behind all received parts."""
+    """Offset of this part: the number of bytes already received."""
 
 
 class UploadBody(DocumentedModel):
@@ -46,9 +46,10 @@ class UploadBody(DocumentedModel):
     sha256: str
     """The SHA-256 of its content."""
     received: int
-    """Bytes that are there; the next part begins behind them."""
+    """Bytes received so far, the offset of the next part."""
     complete: bool
-    """Whether all of it is stored, with the right hash: jobs can name it, stoker-file:SHA256/NAME."""
+    """Whether the whole file is stored with the right hash; jobs then refer to it by
+    stoker-file:SHA256/NAME."""
 
 
 def add_files(app: FastAPI, leadership: Leadership, store: Store) -> None:

@@ -38,9 +38,7 @@ _KEY = "spark submission "
 _ID = re.compile(r"driver-[0-9]{14}-[0-9]{39}")
 SubmissionId = Annotated[str, Path(description="The submission's id, from the answer to its creation.")]
 
-_ERRORS: dict[int | str, dict[str, Any]] = {
-    "default": {"model": protocol.ErrorBody, "description": "What went wrong"}
-}
+_ERRORS: dict[int | str, dict[str, Any]] = {"default": {"model": protocol.ErrorBody, "description": "Error"}}
 _STATES: Mapping[str, DriverState] = {
     "queued": "SUBMITTED",
     "placing": "SUBMITTED",
