@@ -8,16 +8,18 @@ its first bytes, since copies lose their names' ends.
 import contextlib
 import gzip
 import io
+import itertools
 import os
 import re
 import shutil
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Self, cast
 
 from audit import s3_objects
+from conf.util.regular_file import open_regular
 from profiles.event_lines import STATUS, EventLogError, codec, is_rolled, parts_of
 from profiles.packed import CODECS, unpacked
 
@@ -34,10 +36,22 @@ _MAGIC = {
     b"ZV\x01": "lzf",
 }
 _LONGEST_MAGIC = max(map(len, _MAGIC))
-#: An archive is not unpacked beyond so many bytes, half of the free disk, or so many members. Chosen: some
-#: times a large month of logs.
+#: Archives together are not unpacked beyond so many bytes, half of the free disk, or so many members. Chosen:
+#: some times a large month of logs.
 _GIB = 1 << 30
 _MOST_UNPACKED, _MOST_MEMBERS = 64 * _GIB, 1_000_000
+#: How deep archives may lie in one another: one can be made that contains itself.
+_DEEPEST = 4
+#: Members that have the name or the attributes of the next one: they are read whole. Bytes of one; chosen:
+#: Linux has no paths as long.
+_ABOUT_THE_NEXT = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_LONGEST_HEADER = 1 << 16
 #: Bytes read at once of a file or of an object.
 _BUFFER = 1 << 20
 
@@ -94,9 +108,8 @@ def find_logs(places: Sequence[str], scratch: Path) -> FoundLogs:
     Archives are unpacked below the empty folder `scratch`. LogsError for a place that is not there, and when
     there is no log at all.
     """
-    files: list[_File] = []
-    for number, place in enumerate(places):
-        files += _files(place, scratch / str(number))
+    unpacking = _Unpacking(scratch)
+    files = [file for place in places for file in _files(place, unpacking)]
     logs, unread = _grouped(files)
     if not logs:
         where = ", ".join(places)
@@ -107,60 +120,97 @@ def find_logs(places: Sequence[str], scratch: Path) -> FoundLogs:
     return FoundLogs(tuple(logs), tuple(unread))
 
 
-def _files(place: str, scratch: Path) -> Iterator[_File]:
+def _files(place: str, unpacking: "_Unpacking") -> Iterator[_File | Unread]:
     if place.startswith(s3_objects.SCHEME):
         yield from _objects(place)
         return
     path = Path(place)
     if path.is_dir():
-        yield from _walked(path, place.rstrip("/"), scratch)
+        yield from _walked(path, place.rstrip("/"), unpacking)
     elif path.is_file():
-        yield from _one(path, place, scratch)
+        yield from unpacking.files(path, place)
     else:
         raise LogsError(f"{place}: does not exist; name a folder, an event log, a tar of such, or s3://...")
 
 
-def _walked(folder: Path, name: str, scratch: Path) -> Iterator[_File]:
-    for at, (place, folders, files) in enumerate(os.walk(folder)):
+def _walked(folder: Path, name: str, unpacking: "_Unpacking") -> Iterator[_File | Unread]:
+    """The files of a folder; an archive that cannot be unpacked is not read, as any other file."""
+    for place, folders, files in os.walk(folder):
         folders.sort()
-        for number, file in enumerate(sorted(files)):
+        for file in sorted(files):
             path = Path(place, file)
-            below = Path(name, path.relative_to(folder))
-            if path.is_file():
-                yield from _one(path, str(below), scratch / f"{at}-{number}")
+            if not path.is_file():
+                continue
+            below = str(Path(name, path.relative_to(folder)))
+            try:
+                yield from unpacking.files(path, below)
+            except LogsError as error:
+                yield Unread(below, str(error).removeprefix(f"{below}: "))
 
 
-def _one(path: Path, name: str, scratch: Path) -> Iterator[_File]:
-    """The file itself, or those of an archive."""
-    if path.name.endswith(_TAR):
-        yield from _walked(_unpack(path, scratch), name, scratch / "inner")
-    else:
-        yield _File(str(path), name, path.stat().st_size)
+class _Header(tarfile.TarInfo):
+    """A member's header; ReadError for a name or attributes that are too long."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """See `tarfile`."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _ABOUT_THE_NEXT and found.size > _LONGEST_HEADER:
+            raise tarfile.ReadError(f"a name or attributes of {found.size} bytes")
+        return found
 
 
-def _unpack(path: Path, scratch: Path) -> Path:
-    target = scratch / "tar"
-    target.mkdir(parents=True)
-    try:
-        with path.open("rb") as file, tarfile.open(fileobj=_stream(file), mode="r|*") as archive:
-            _extract(archive, target, min(_MOST_UNPACKED, shutil.disk_usage(target).free // 2))
-    except (tarfile.TarError, OSError, ValueError, EOFError) as error:
-        raise LogsError(f"{path}: cannot be unpacked: {error}; unpack it and name the folder") from None
-    return target
+class _Unpacking:
+    """Unpacks archives, of which nothing is trusted: members are written below numbers, not their names.
 
-
-def _extract(archive: tarfile.TarFile, target: Path, most: int) -> None:
-    """Extract the members; ValueError, before it is written, at the one with which they are too large.
-
-    A small archive can hold more than any disk has.
+    So no name and no link of an archive leads anywhere. One limit holds for all archives together.
     """
-    left = most
-    for number, member in enumerate(archive):
-        left -= member.size
-        if left < 0 or number >= _MOST_MEMBERS:
-            what = f"{most / _GIB:.3g} GiB" if left < 0 else f"{_MOST_MEMBERS:,} files"
-            raise ValueError(f"it holds more than {what}")
-        archive.extract(member, target, filter="data")
+
+    def __init__(self, scratch: Path) -> None:
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._scratch, self._numbers = scratch, itertools.count()
+        self._most = self._left = min(_MOST_UNPACKED, shutil.disk_usage(scratch).free // 2)
+
+    def files(self, path: Path, name: str, depth: int = 0) -> Iterator[_File]:
+        """The file itself, or those of an archive. LogsError when it cannot be unpacked."""
+        if not name.endswith(_TAR):
+            yield _File(str(path), name, path.stat().st_size)
+            return
+        try:
+            if depth == _DEEPEST:
+                raise ValueError(f"it lies in {_DEEPEST} others")
+            members = self._members(path)
+        except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+            why = str(error) or type(error).__name__
+            raise LogsError(f"{name}: cannot be unpacked: {why}; unpack it and name the folder") from None
+        for member, below in members:
+            yield from self.files(member, f"{name}/{below}", depth + 1)
+
+    def _members(self, path: Path) -> list[tuple[Path, str]]:
+        """Write the regular members; return their files and names.
+
+        ValueError, before it is written, at the one with which they are too large: a small archive can hold
+        more than any disk has.
+        """
+        found = []
+        with (
+            os.fdopen(open_regular(path), "rb") as file,
+            tarfile.open(fileobj=_stream(file), mode="r|*", tarinfo=_Header) as archive,
+        ):
+            for member in archive:
+                number = next(self._numbers)
+                self._left -= member.size
+                if self._left < 0 or number >= _MOST_MEMBERS:
+                    what = f"{self._most / _GIB:.3g} GiB" if self._left < 0 else f"{_MOST_MEMBERS:,} files"
+                    raise ValueError(f"it holds more than {what}")
+                content = archive.extractfile(member) if member.isreg() else None
+                if content is not None:
+                    kind = codec(member.name)
+                    target = self._scratch / (f"{number}.{kind}" if kind in CODECS else str(number))
+                    with target.open("xb") as made:
+                        shutil.copyfileobj(content, made, _BUFFER)
+                    found.append((target, str(PurePosixPath(member.name))))
+        return found
 
 
 def _objects(place: str) -> Iterator[_File]:
@@ -171,11 +221,14 @@ def _objects(place: str) -> Iterator[_File]:
         raise LogsError(f"{place}: {error}") from None
 
 
-def _grouped(files: Iterable[_File]) -> tuple[list[LogFiles], list[Unread]]:
+def _grouped(files: Iterable[_File | Unread]) -> tuple[list[LogFiles], list[Unread]]:
     """Logs by their files: those of a rolled or a Databricks log belong together, others stand alone."""
     logs, unread = list[LogFiles](), list[Unread]()
     by_folder: dict[str, list[_File]] = {}
     for file in files:
+        if isinstance(file, Unread):
+            unread.append(file)
+            continue
         folder, _, name = file.name.rpartition("/")
         if is_rolled(name) or name.startswith(STATUS) or _DATABRICKS.fullmatch(name):
             by_folder.setdefault(folder, []).append(file)
@@ -226,7 +279,7 @@ def opened(log: LogFiles, read: Callable[[int], None]) -> Iterator[list[tuple[st
 
 def _open(part: str) -> Any:
     if not part.startswith(s3_objects.SCHEME):
-        return Path(part).open("rb", buffering=0)
+        return os.fdopen(open_regular(Path(part)), "rb", buffering=0)
     try:
         return s3_objects.opened(part)
     except s3_objects.S3Error as error:

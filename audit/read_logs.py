@@ -14,7 +14,8 @@ from typing import Any
 from audit.applications import WANTED, LoggedApplication, read_application
 from audit.log_files import LogFiles, LogsError, Unread, find_logs, opened
 from conf.util.counted import counted
-from profiles.event_lines import EventLines, EventLogError
+from profiles.event_lines import EventLines
+from profiles.packed import UNPACKING
 
 #: Called with the bytes read, the bytes in all, and the name of the log.
 Progress = Callable[[int, int, str], None]
@@ -79,7 +80,7 @@ def read_log(log: LogFiles, read: Callable[[int], None] = lambda _: None) -> Log
         with opened(log, read) as files:
             lines = EventLines(files, log.name, WANTED, longest=float("inf"), lenient=True)
             return read_application(lines, log.name)
-    except (EventLogError, LogsError, OSError, ValueError, IndexError, EOFError) as error:
+    except UNPACKING as error:  # EventLogError and LogsError are ValueErrors
         text = str(error) or type(error).__name__
         return Unread(log.name, text.removeprefix(f"{log.name}: "))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from profiles.packed import unpacked
+from profiles.packed import UNPACKING, unpacked
 
 Event = Mapping[str, Any]
 
@@ -24,6 +24,18 @@ _BEGIN = b'{"Event":"'
 #: A task's accumulated values are most of its event, and no reader here wants them.
 _VALUES = b'"Accumulables":['
 _AFTER_VALUES = (b']},"Task Executor Metrics":', b']},"Task Metrics":')
+
+
+#: Errors of events that are not as Spark writes them.
+MALFORMED = (
+    TypeError,
+    KeyError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 
 
 class EventLogError(ValueError):
@@ -54,7 +66,7 @@ class EventLines:
         self.cut_short = False
 
     def __iter__(self) -> Iterator[Event]:
-        """Yield the events; OSError, ValueError or IndexError when a stream cannot be unpacked."""
+        """Yield the events; an error of `UNPACKING` when a stream cannot be unpacked."""
         for part, file in self._files:
             lines = unpacked(file, codec(part))
             while line := self._line(lines):
@@ -75,7 +87,7 @@ class EventLines:
     def _line(self, lines: BinaryIO) -> bytes:
         try:
             return lines.readline(LONGEST_LINE + 1)
-        except (OSError, ValueError, IndexError, EOFError):
+        except UNPACKING:
             if not self._lenient or not self.lines:
                 raise
             self.cut_short = True

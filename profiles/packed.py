@@ -6,9 +6,12 @@ unpacked beyond `MOST_BLOCK` at once, and nonsense is an OSError, an IndexError 
 """
 
 import io
+import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, cast
 
+#: Errors of streams that cannot be unpacked, or not any further.
+UNPACKING = (OSError, ValueError, IndexError, EOFError, zlib.error)
 #: Bytes of one unpacked block: the largest that any of the libraries writes.
 MOST_BLOCK = 1 << 25
 #: Of a stream that was cut short less than a piece is lost.

@@ -7,21 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from profiles.event_lines import Event, EventLines, EventLogError, parts_of
+from profiles.event_lines import MALFORMED, Event, EventLines, EventLogError, parts_of
+from profiles.packed import UNPACKING
 
 _MIB = float(1 << 20)
 _MOST_STAGES = 100_000
-#: Exceptions of reading nonsense.
-_WRONG = (
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
 #: Where the app lies on the driver's machine is not kept.
 _PATH = re.compile(r" at \S*/")
 
@@ -90,7 +80,7 @@ def parse_log(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
         return _parse(files, name)
     except EventLogError:
         raise
-    except _WRONG as error:
+    except (*UNPACKING, *MALFORMED) as error:
         raise EventLogError(f"{name}: no event log: {type(error).__name__}: {error}") from error
 
 

@@ -11,6 +11,7 @@ from audit.applications import Executor, LoggedApplication, Stage
 from audit.costs import ApplicationCost
 from audit.names import type_of
 from audit.prices import Prices
+from profiles.workloads.workload import MOST
 
 FloatArray = NDArray[np.float64]
 #: Of a duration; shorter ones cannot be simulated.
@@ -127,7 +128,7 @@ def _run(cost: ApplicationCost, prices: Prices) -> JobRun | None:
     return JobRun(
         cost=cost,
         type=type_of(application.name),
-        executors=max(1, round(paid / max(application.seconds, _LEAST))),
+        executors=min(max(1, round(paid / max(application.seconds, _LEAST))), int(MOST)),
         cpus=usual.cores,
         memory_mib=usual.memory_mib,
         gpus=usual.gpus,

@@ -20,7 +20,7 @@ from environment.decisions.sizing import Sizes
 from environment.pools import IdleTimeout
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError, simulate
-from profiles.workloads.workload import Workload, WorkloadJob, workload_of
+from profiles.workloads.workload import MOST_MIB, Workload, WorkloadJob, workload_of
 
 #: Called before each play with its number, the number of plays, and its name.
 Progress = Callable[[int, int, str], None]
@@ -77,7 +77,7 @@ def workload(runs: Sequence[JobRun]) -> Workload:
             memory_mib=run.memory_mib,
             executors=run.executors,
             duration=round(run.seconds, 3),
-            input_mib=run.application.input_mib or None,
+            input_mib=min(run.application.input_mib, MOST_MIB) or None,
             resources={"gpus": run.gpus} if run.gpus else {},
             owner=one_line(run.application.user),
             queue=one_line(run.application.queue) or DEFAULT_QUEUE,

@@ -5,15 +5,24 @@ import stat
 from pathlib import Path
 
 
+def open_regular(path: Path) -> int:
+    """Open a regular file for reading, without waiting; the caller closes the descriptor.
+
+    OSError when it cannot be opened, ValueError for another kind of file (a FIFO, a device).
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise ValueError("not a regular file")
+    return opened
+
+
 def read_regular(path: Path, most: int) -> bytes:
     """Read a regular file of so many bytes at most; never wait for, or read, any other kind of file.
 
-    OSError or ValueError give the reason: no such file, no regular one (a FIFO, a device), too long.
+    OSError or ValueError give the reason: no such file, no regular one, too long.
     """
-    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    with os.fdopen(opened, "rb") as file:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise ValueError("not a regular file")
+    with os.fdopen(open_regular(path), "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"too long: more than {most} bytes")

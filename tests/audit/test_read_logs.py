@@ -1,15 +1,22 @@
 """Finding, opening and reading logs: every format, folders, archives, S3; what cannot be read is named."""
 
 import gzip
+import io
+import json
+import math
+import os
 import tarfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
 
-from audit.log_files import LogsError, find_logs
-from audit.read_logs import ReadLogs, read_logs
-from tests.audit.made_logs import ETL, SHARED, app_start, text_of, written
+from audit.applications import LoggedApplication
+from audit.log_files import LogFiles, LogsError, Unread, find_logs
+from audit.read_logs import ReadLogs, read_log, read_logs
+from tests.audit.made_logs import ETL, SHARED, added, app_start, task, text_of, written
 from tests.profiles.test_spark_event_log import RECORDED
 
 TEXT = text_of(ETL).encode()
@@ -193,4 +200,111 @@ def test_an_archive_is_not_unpacked_without_bound(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("audit.log_files._MOST_UNPACKED", 1 << 12)
     with pytest.raises(LogsError, match=r"logs.tar: cannot be unpacked: it holds more than .* GiB; unpack"):
         find_logs([str(archive)], tmp_path / "scratch")
-    assert [path.name for path in (tmp_path / "scratch").rglob("*") if path.is_file()] == ["small"]
+    assert [path.stat().st_size for path in (tmp_path / "scratch").iterdir()] == [100]
+
+
+def test_members_of_an_archive_lead_nowhere(tmp_path: Path) -> None:
+    """Links, absolute names and `..` write nothing outside of the scratch folder, nor read anything there."""
+    written(tmp_path / "logs", ETL)
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    steps, folder = "abcdefghijklmnop", "d" * 247
+    with tarfile.open(tmp_path / "logs/evil.tar", "w") as tar:
+
+        def link(name: str, to: str, kind: bytes = tarfile.SYMTYPE) -> None:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, to
+            tar.addfile(member)
+
+        # A path that is too long for the interpreter to follow leads out in spite of its filter.
+        for number, step in enumerate(steps):
+            path = "/".join([folder] * number)
+            member = tarfile.TarInfo(f"{path}/{folder}")
+            member.type = tarfile.DIRTYPE
+            tar.addfile(member)
+            link(f"{path}/{step}", folder)
+        far = "/".join(steps) + "/" + "l" * 254
+        link(far, "../" * len(steps))
+        link("escape", f"{far}{'/..' * 40}{outside}")
+        link("again", "escape", tarfile.LNKTYPE)
+        for name in ("again", str(outside), f"../../../..{outside}", "escape"):
+            member = tarfile.TarInfo(name)
+            member.size = 5
+            tar.addfile(member, io.BytesIO(b"owned"))
+    read = read_logs([str(tmp_path / "logs")])
+    assert [each.id for each in read.applications] == ["app-1"]
+    assert outside.read_text() == "mine"
+    assert not any("mine" in each.why for each in read.unread)
+
+
+def test_archives_in_one_another_have_one_limit(tmp_path: Path) -> None:
+    """One can be made that contains itself; one that cannot be unpacked does not keep others from it."""
+    written(tmp_path / "logs", ETL)
+    inner = tmp_path / "logs/app-1"
+    for number in range(6):
+        outer = tmp_path / f"{number}.tar"
+        with tarfile.open(outer, "w") as tar:
+            tar.add(inner, inner.name)
+        inner = outer
+    (tmp_path / "logs/deep.tar").write_bytes(inner.read_bytes())
+    read = read_logs([str(tmp_path / "logs")])
+    assert len(read.applications) == 1
+    (unread,) = read.unread
+    assert "it lies in 4 others" in unread.why
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_a_name_in_an_archive_is_bounded(tmp_path: Path, kind: bytes) -> None:
+    """It is read whole before it is a name: a small archive could take all memory."""
+    header = tarfile.TarInfo("long")
+    header.type, header.size = kind, 1 << 40
+    (tmp_path / "evil.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
+    with pytest.raises(LogsError, match="a name or attributes of 1099511627776 bytes"):
+        find_logs([str(tmp_path / "evil.tar")], tmp_path / "scratch")
+
+
+def test_a_log_that_becomes_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    """The writer of a log can exchange it after it was found."""
+    found = find_logs([str(written(tmp_path / "logs", ETL))], tmp_path / "scratch")
+    (tmp_path / "logs/app-1").unlink()
+    os.mkfifo(tmp_path / "logs/app-1")
+    (log,) = found.logs
+    assert read_log(log) == Unread(log.name, "not a regular file")
+
+
+_HOSTILE = [-1, 1e300, float("inf"), float("nan"), 10**400, "x", None, [], {}, 1 << 60]
+
+
+@pytest.mark.parametrize("value", _HOSTILE, ids=lambda value: str(value)[:5])
+def test_no_value_of_one_log_spoils_the_others(tmp_path: Path, value: object) -> None:
+    """A log that anybody may have written is read in part or not at all; every number stays finite."""
+    events = [*ETL, added("9", 1), task("9", 2, 3, stage=1)]
+    for number, event in enumerate(events):
+        for path in _paths(event):
+            changed = json.loads(json.dumps(event))
+            *parents, last = path
+            inner = changed
+            for parent in parents:
+                inner = inner[parent]
+            inner[last] = value
+            log = written(tmp_path, [*events[:number], changed, *events[number + 1 :]])
+            found = read_log(LogFiles("log", (str(log),), 1))
+            if isinstance(found, LoggedApplication):
+                assert 0 <= found.seconds < 1e10
+                assert math.isfinite(found.paid_core_seconds + found.input_mib + found.spilled_mib)
+
+
+def _paths(event: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in event.items():
+        yield (*above, key)
+        if isinstance(value, Mapping):
+            yield from _paths(value, (*above, key))
+
+
+def test_a_damaged_pack_is_one_unread_log(tmp_path: Path) -> None:
+    """Whatever its library raises."""
+    written(tmp_path / "logs", ETL)
+    packed = bytearray(gzip.compress(b'{"Event":"SparkListenerLogStart"}\n' * 100))
+    packed[10:30] = b"\xff" * 20
+    (tmp_path / "logs/damaged").write_bytes(packed)
+    assert [each.name for each in read_logs([str(tmp_path / "logs")]).unread] == [f"{tmp_path}/logs/damaged"]
