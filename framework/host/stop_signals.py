@@ -21,6 +21,8 @@ from conf.util.secret_masking import masked_arguments
 STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 #: Characters of a sender's command that are logged.
 _LONGEST = 200
+#: Bytes of it that are read.
+_MOST_READ = 1 << 16
 #: Seconds that telling may take before the signal has its effect all the same.
 _TELLING = 1.0
 #: Interrupts the main thread's wait, so that it runs handlers; nothing else uses it.
@@ -143,7 +145,8 @@ def _command(pid: int) -> str:
     if pid == os.getpid():
         return "this process"
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+        with Path(f"/proc/{pid}/cmdline").open("rb", buffering=0) as file:  # as long as the process likes
+            words = file.read(_MOST_READ).decode(errors="replace").rstrip("\0").split("\0")
         command = " ".join(masked_arguments(words)) or Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return "already gone"

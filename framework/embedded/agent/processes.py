@@ -20,6 +20,9 @@ from framework.host.process_tree import adopt_orphans, below, children, kill
 from framework.host.unix_users import find_account
 
 _SWEEP_AGAIN = 0.05  # seconds; chosen: killed processes are gone by then
+#: Bytes of a process's environment that are looked through. A process can have the kernel show all of its
+#: memory there. Chosen: containers' own variables stand in front, and few environments are as large.
+_MOST_ENVIRONMENT = 1 << 20
 
 
 class ProcessGroup:
@@ -64,6 +67,8 @@ class Processes:
         self._groups: dict[int, ProcessGroup] = {}
         #: Ids of containers whose first process lives; their other processes are left alone.
         self._containers: set[str] = set()
+        #: Containers of adopted processes by pid, each read once: no pid changes hands before it is reaped.
+        self._adopted: dict[int, str] = {}
         adopt_orphans()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         # Hundreds of ends while the loop is busy fill its pipe. One byte in it is enough to reap them all.
@@ -105,7 +110,11 @@ class Processes:
         for pid in children(os.getpid()):
             if pid in self._groups:
                 continue
-            container = _container_of(pid)
+            container = self._adopted.get(pid)
+            if container is None:
+                container = _container_of(pid)
+                if container is not None:
+                    self._adopted[pid] = container
             if container not in self._containers if container else ended:
                 kill(pid)
 
@@ -123,15 +132,19 @@ class Processes:
     def _reap(self) -> None:
         # WNOWAIT first: while a leader is a zombie its number cannot be used again, so killing the group is
         # safe.
+        adopted = False
         while (info := _next_zombie()) is not None:
             group = self._groups.pop(info, None)
             if group is not None:
                 group.ended()
             _, status = os.waitpid(info, 0)
+            self._adopted.pop(info, None)
             if group is not None:
                 group.on_exit(status)
             else:
-                self._sweep(ended=False)  # its orphans are ours now
+                adopted = True
+        if adopted:
+            self._sweep(ended=False)  # orphans of processes that are not ours are, now
 
 
 def popen(entry: Entry, **options: Any) -> "subprocess.Popen[Any]":
@@ -199,13 +212,19 @@ def appended(path: Path, user: str | None) -> IO[bytes]:
     return file
 
 
-def _container_of(pid: int) -> str:
-    """The container that a process began in, from its own data; empty when it hides that."""
+def _container_of(pid: int) -> str | None:
+    """The container that a process began in, from its own data; empty when it hides that.
+
+    None while it has no environment: it ends, or becomes another program.
+    """
     try:
-        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        with Path(f"/proc/{pid}/environ").open("rb", buffering=0) as file:
+            text = file.read(_MOST_ENVIRONMENT)
     except OSError:
-        return ""
-    said = (v.partition(b"=")[2] for v in variables if v.startswith(b"MESOS_CONTAINER_ID="))
+        return None
+    if not text:
+        return None
+    said = (v.partition(b"=")[2] for v in text.split(b"\0") if v.startswith(b"MESOS_CONTAINER_ID="))
     return next(said, b"").decode("ascii", "replace")
 
 

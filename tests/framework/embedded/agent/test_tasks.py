@@ -2,9 +2,12 @@
 
 import base64
 import os
+import resource
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from framework.embedded import AgentSpec, serve
+from framework.embedded.agent import processes
+from framework.host import stop_signals
 from tests.framework.embedded.running import Json, Mesos, Subscription, framework_info, running, task
 from tests.waiting import until
 
@@ -225,6 +230,37 @@ def test_what_leaves_a_tasks_session_ends_with_the_task(tmp_path: Path) -> None:
         file = mesos.sandbox("stays") / "hidden"
         until(lambda: file.exists() and file.read_text() != "", "the other task tells its pid")
         assert alive(int(file.read_text()))
+
+
+#: Lets the kernel show a GiB of its memory as its environment (PR_SET_MM_MAP), which any process may.
+ENDLESS = """
+import ctypes, struct, sys, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = libc.sbrk.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+at = libc.mmap(None, 1 << 30, 3, 0x4022, -1, 0)
+stat = open("/proc/self/stat").read().rpartition(")")[2].split()
+of = [int(stat[number - 3]) for number in (26, 27, 45, 46, 47, 28, 48, 49)]
+places = (*of[:5], libc.sbrk(0), *of[5:], at, at + (1 << 30))
+shown = ctypes.create_string_buffer(struct.pack("<11QQIi", *places, 0, 0, -1))
+print(libc.prctl(35, 14, shown, 104, 0), flush=True)
+time.sleep(600)
+"""
+
+
+def test_an_endless_environment_is_not_read() -> None:
+    """An orphan of a task could take all memory, and with it the tasks of everybody."""
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            if process.stdout.readline() != b"0\n":
+                pytest.skip("this kernel does not let a process move its environment")
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            assert processes._container_of(process.pid) == ""
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 18  # KiB
+            assert stop_signals._command(process.pid)
+        finally:
+            process.kill()
 
 
 @pytest.fixture
