@@ -37,7 +37,7 @@ class Billing(Strict):
 
 
 class Spot(Strict):
-    """VMs that cost less, and that their cloud takes away again whenever it wants to."""
+    """VMs that cost less, and that their cloud may take away at any time."""
 
     price_per_hour: Price | None = None
     """Price of one VM; null: the pool's."""
@@ -56,7 +56,7 @@ class Spot(Strict):
 
 
 class Pool(Strict):
-    """VMs of one kind that are opened when they are needed and closed when they are not."""
+    """VMs of one kind that are opened and closed as needed."""
 
     name: Name
     """The start of its VMs' names: `general-1`, `general-2`, ..."""
@@ -106,7 +106,7 @@ class Pool(Strict):
 
 
 class Cluster(Strict):
-    """A cluster file: the VMs that there are."""
+    """A cluster file: the VMs."""
 
     vms: Annotated[tuple[VmGroup, ...], Field(strict=False)] = ()
     """VMs that are always open."""
