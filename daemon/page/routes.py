@@ -85,7 +85,7 @@ def add_page(
 
     @app.get("/v1/bill/today")
     def today() -> schemas.TodayBody:
-        """Show the cost of VMs today, beside the cost by other reckonings."""
+        """Show the cost of VMs today, beside the cost under other ways of charging."""
         until, cluster = leadership.live().charge(), leadership.leader().cluster()
         midnight = until - until % _DAY
         day = time.strftime("%Y-%m-%d", time.gmtime(until))
@@ -117,7 +117,7 @@ def add_page(
 def _add_files(app: FastAPI, found: "Mapping[str, _PageFile]", index: cluster_schemas.IndexBody) -> None:
     @app.get("/", response_model=cluster_schemas.IndexBody)
     async def root(request: Request) -> Response:
-        """Say where to go from here; to a browser, show the page."""
+        """Return links to the API; to a browser, the page."""
         if "text/html" in request.headers.get("accept", ""):
             return found["index.html"].answer(request)
         return JSONResponse(index.model_dump(), headers={"Vary": "Accept"})
@@ -138,7 +138,7 @@ def _add_files(app: FastAPI, found: "Mapping[str, _PageFile]", index: cluster_sc
 def _add_sessions(app: FastAPI, doorkeeper: Authenticator, sessions: Sessions) -> None:
     @app.post("/v1/session", status_code=201)
     async def begin(request: Request, asked: schemas.SessionWish, response: Response) -> schemas.SessionBody:
-        """Begin a session: the token goes, a cookie that no script reads comes."""
+        """Begin a session: exchange the token for a cookie that scripts cannot read."""
         peer = request.client.host if request.client else ""
         found = doorkeeper.by_token(asked.token.strip(), peer, "the token is not the one of this server")
         if isinstance(found, Denial):

@@ -53,7 +53,7 @@ class TimelineTask(Body):
 
 
 class TimelineJob(Body):
-    """A job of which there are tasks."""
+    """A job with tasks."""
 
     id: str
     """Its id."""
@@ -131,7 +131,7 @@ class SessionWish(DocumentedModel):
 
 
 class SessionBody(Body):
-    """A session, by which a browser is known without a token."""
+    """A session, which authenticates a browser without a token."""
 
     name: Said
     """The session's user; empty for the daemon's own token, or where no authentication is required."""

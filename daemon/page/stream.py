@@ -94,7 +94,7 @@ class SnapshotStream:
             detail = f"{self.listeners} pages listen already, or the daemon ends"
             raise RejectedError(503, "Too many listeners", detail, retry)
         if name and self._listening[name] >= MOST_OF_ONE:
-            detail = f"{MOST_OF_ONE} pages of {name} listen already, which is how many may"
+            detail = f"{MOST_OF_ONE} pages of {name} listen already, the maximum"
             raise RejectedError(429, "Too many listeners", detail, retry)
 
     async def _messages(self, permit: Permit, last: str) -> AsyncIterator[bytes]:
@@ -167,9 +167,9 @@ class SnapshotStream:
                     state.kept.append(difference)
                     self._wake(state)
         except (RejectedError, StoreError) as error:  # another daemon leads, or the store is away
-            log.info("the page is told nothing for now", why=str(error))
+            log.info("the page gets no updates for now", why=str(error))
         finally:
-            state.over = state.over or "nothing can be told for now"
+            state.over = state.over or "there are no updates for now"
             self._wake(state)
             with contextlib.suppress(StoreError):
                 self._scene.end()

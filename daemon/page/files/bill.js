@@ -12,7 +12,7 @@ const BY = { job: "job", group: "group", owner: "owner", queue: "queue", type: "
 
 export function show(main) {
   const today = h("section.panel");
-  const of = h("select", { "aria-label": "Of which days", onchange: load }, h("option", { value: "today" }, "today"), h("option", { value: "" }, "all days"));
+  const of = h("select", { "aria-label": "Days of the bill", onchange: load }, h("option", { value: "today" }, "today"), h("option", { value: "" }, "all days"));
   const by = h("select", { "aria-label": "Sum costs by", onchange: load }, Object.entries(BY).map(([value, name]) => h("option", { value }, name)));
   const lines = h("div.scroll");
   const shadow = h("section.panel");
@@ -57,7 +57,7 @@ function ofToday(day, budget) {
       h("p.reason", null, h("span.big", null, money(day.paid.total)), " billed",
         saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs on since ${since}, whether or not the daemon ran`) : null,
         budget ? h("span.soft", null, `  ${percent(budget.spent, budget.per_day)} of the budget of ${money(budget.per_day)}`, budget.spent > budget.per_day && budget.hold ? h("b.bad", null, ": no VM is opened until tomorrow") : null) : null),
-      h("p", null, whatFor(day.paid), day.elastic ? "" : ` No VM comes or goes here, so no policy changes this bill: ${rate(day.fixed_per_hour)}/h.`),
+      h("p", null, whatFor(day.paid), day.elastic ? "" : ` No VM opens or closes here, so no policy changes this bill: ${rate(day.fixed_per_hour)}/h.`),
       bar("Billed", "VMs from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "Price of each VM, from its opening to its closing"),
       bar("Cost of jobs", "VMs only while jobs hold them", [["held", day.held]], day.held, `The sum of the jobs' costs. ${COST}`),
       day.elastic ? bar("Fixed cluster", `all VMs, ${rate(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "Price of all VMs that the pools allow, had they been on all that time, even while no daemon ran") : null,
@@ -65,10 +65,10 @@ function ofToday(day, budget) {
   ];
 }
 
-const NOBODY = { job: "(no job: what stood idle, came or went)", owner: "(nobody)", group: "(no group)", queue: "(no queue)", pool: "(fixed VMs)", vm: "(earlier days)", policy: "(no policy)", type: "(no type)" };
+const NOBODY = { job: "(no job: idle, booting or closing VMs)", owner: "(nobody)", group: "(no group)", queue: "(no queue)", pool: "(fixed VMs)", vm: "(earlier days)", policy: "(no policy)", type: "(no type)" };
 
 function table(bill) {
-  if (!bill.lines.length) return h("p.empty", null, "Nothing was paid for yet.");
+  if (!bill.lines.length) return h("p.empty", null, "There are no costs yet.");
   if (bill.by === "policy") return ofPolicies(bill);
   const kinds = Object.keys(KINDS).filter((kind) => bill.total[kind]);
   const ofJobs = bill.by === "job";
@@ -79,7 +79,7 @@ function table(bill) {
   return [h("table", null,
     h("thead", null, h("tr", null, h("th", null, BY[bill.by]), h("th.num", null, "Billed"), kinds.map((kind) => h("th.num", null, KINDS[kind])), ofJobs ? h("th.num", { title: COST }, "Cost of the job") : null)),
     h("tbody", null, bill.lines.map((line) => row(named(line), line)), bill.rest ? row("(others)", bill.rest) : null, row(h("b", null, "all"), { ...bill.total, key: null }))),
-  ofJobs ? h("p.soft.body", null, "A job is billed its part of each VM; what no job used is idle. Its cost, as all lists of jobs show it, is the whole price of its VMs while it held them, shared with the other jobs there.") : null];
+  ofJobs ? h("p.soft.body", null, "A job is billed its part of each VM; the unused rest is idle. Its cost, as all lists of jobs show it, is the whole price of its VMs while it held them, shared with the other jobs there.") : null];
 }
 
 /** Which jobs ran in whose hours is chance, and what stood idle then: that ranks no policy. */
@@ -89,15 +89,15 @@ function ofPolicies(bill) {
   return [h("table", null,
     h("thead", null, h("tr", null, h("th", null, BY.policy), h("th.num", null, KINDS.used))),
     h("tbody", null, all.map((one) => line(one === bill.rest ? "(others)" : one.key || NOBODY.policy, one.used)),
-      line("idle and the rest, whoever decided", bill.total.total - bill.total.used), line(h("b", null, "all"), bill.total.total))),
-  h("p.soft.body", null, "What jobs used while each policy decided. That depends on which jobs came then, so it ranks no policy: ",
-    h("a", { href: "#/what-if?since=today" }, "What if"), " plays the same jobs under each.")];
+      line("idle and the rest, under any policy", bill.total.total - bill.total.used), line(h("b", null, "all"), bill.total.total))),
+  h("p.soft.body", null, "Cost that jobs used while each policy decided. It depends on the jobs of that time, so it ranks no policy: ",
+    h("a", { href: "#/what-if?since=today" }, "What if"), " simulates the same jobs under each.")];
 }
 
 function comparison(found) {
-  const head = h("div.head", null, h("h2", null, "Where another policy decides otherwise"));
+  const head = h("div.head", null, h("h2", null, "Decisions that differ under another policy"));
   const totals = found?.totals ?? [];
-  if (!totals.length) return [head, h("p.empty", null, h("a", { href: "#/what-if?since=today" }, "The cost of today's jobs under other policies"), " No policy looks on beside the one that decides: ", h("code", null, "stoker policy shadow POLICY"), " lets one, without effect.")];
+  if (!totals.length) return [head, h("p.empty", null, h("a", { href: "#/what-if?since=today" }, "The cost of today's jobs under other policies"), " There is no shadow policy beside the acting one: ", h("code", null, "stoker policy shadow POLICY"), " sets one, without effect.")];
   return [head, h("div.body", null, totals.map((one) => h("p.reason", null, verdict(one))), h("a", { href: "#/what-if?since=today" }, "The cost of today's jobs under other policies")), h("div.scroll", null, h("table", null,
     h("thead", null, h("tr", null, ["Acting", "Shadow"].map((name) => h("th", null, name)), ["Decisions", "Different", "VMs taken, acting", "VMs taken, shadow", "Difference"].map((name) => h("th.num", null, name)))),
     h("tbody", null, totals.map((one) => {
@@ -105,18 +105,18 @@ function comparison(found) {
       return h("tr", null, h("td", null, one.acting), h("td", null, one.shadow), h("td.num", null, count(one.compared)), h("td.num", null, count(one.different)),
         h("td.num", null, money(one.acting_cost)), h("td.num", null, money(one.shadow_cost)),
         h("td.num", { class: apart < 0 ? "good" : apart > 0 ? "bad" : "" }, `${apart > 0 ? "+" : apart < 0 ? "−" : ""}${money(Math.abs(apart))}`));
-    })))), h("p.soft.body", null, "VMs taken: the price of VMs that a decision takes into use, for as long as the job ran. Each decision is looked at by itself, on the cluster that the acting policy made: this is neither a bill nor what the jobs would have cost under the other policy. What if plays that.")];
+    })))), h("p.soft.body", null, "VMs taken: the price of VMs that a decision takes into use, for as long as the job ran. Each decision is evaluated by itself, on the cluster under the acting policy: this is neither a bill nor the jobs' cost under the other policy. What if plays that.")];
 }
 
 /** What most of the money went to, in a clause. */
 function whatFor(paid) {
-  if (!paid.total) return "Nothing was paid for yet.";
+  if (!paid.total) return "There are no costs yet.";
   const part = (dollars) => `${percent(dollars, paid.total)} (${money(dollars)})`;
   const rest = paid.total - paid.used - paid.idle;
-  return `${part(paid.used)} for what jobs used of VMs, ${part(paid.idle)} for what stood idle${rest > 0.005 * paid.total ? `, ${part(rest)} for VMs that came and went` : ""}.`;
+  return `${part(paid.used)} for VMs in use by jobs, ${part(paid.idle)} for idle ones${rest > 0.005 * paid.total ? `, ${part(rest)} for VMs that came and went` : ""}.`;
 }
 
 /** How often the other would have decided otherwise: what that costs is for What if alone to say. */
 function verdict(one) {
-  return `${one.shadow} would have decided otherwise than ${one.acting} in ${count(one.different)} of ${counted(one.compared, "decision")}.`;
+  return `${one.shadow} would have decided differently from ${one.acting} in ${count(one.different)} of ${counted(one.compared, "decision")}.`;
 }

@@ -13,7 +13,7 @@
     shown = document.createElement("p");
     shown.className = "empty failed";
     shown.setAttribute("role", "alert");
-    shown.append("This page could not be loaded whole: the daemon does not answer, or it was upgraded meanwhile. ", again);
+    shown.append("This page could not be loaded completely: the daemon does not answer, or it was upgraded meanwhile. ", again);
     document.getElementById("main")?.replaceChildren(shown);
     const live = document.getElementById("live");
     if (live) live.textContent = "";

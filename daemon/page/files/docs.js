@@ -34,7 +34,7 @@ function inside(schema) {
 function row(title, schema, text, needed) {
   const usual = schema.default === undefined ? "" : ` Unless given: ${JSON.stringify(schema.default)}.`;
   return h("tr", null,
-    h("td.mono", null, title, needed ? h("span.bad", { title: "has to be given" }, " *") : null),
+    h("td.mono", null, title, needed ? h("span.bad", { title: "required" }, " *") : null),
     h("td.mono", null, kind(schema)), h("td", null, `${text ?? ""}${usual}`));
 }
 
@@ -49,7 +49,7 @@ function body(content) {
 function wants(operation, whole) {
   const ways = operation.security ?? whole.security ?? [];
   const said = ways.map((way) => Object.keys(way)[0] ?? "nothing");
-  return said.length ? `Shown with it: ${said.join(" or ")}.` : "Nothing has to be shown with it.";
+  return said.length ? `It needs: ${said.join(" or ")}.` : "It needs no authentication.";
 }
 
 function shown(path, method, operation, whole) {
@@ -114,7 +114,7 @@ async function begin() {
     const answer = await fetch("/openapi.json");
     if (answer.ok) draw(await answer.json());
     else if (answer.status === 401) {
-      fill(main, h("p", null, "This daemon wants a token: ", h("a", { href: "/" }, "log in"), ", then come back."));
+      fill(main, h("p", null, "This daemon requires a token: ", h("a", { href: "/" }, "log in"), ", then come back."));
     } else fill(main, h("p.bad", null, `/openapi.json was answered with ${answer.status}.`));
   } catch {
     fill(main, h("p.bad", null, "The daemon cannot be reached; reload to try again."));

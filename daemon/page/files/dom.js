@@ -59,7 +59,7 @@ export async function copy(text) {
     await navigator.clipboard.writeText(text);
     toast(`Copied ${text}`);
   } catch {
-    toast("The browser does not let this page copy", "bad");
+    toast("The browser does not allow this page to copy", "bad");
   }
 }
 

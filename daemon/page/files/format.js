@@ -83,7 +83,7 @@ export function utc(at) {
 }
 
 /** What `cost` is, wherever the cost of a job or an executor is shown. */
-export const COST = "Cost: the price of VMs while the job holds executors on them, shared with other jobs there (Islam 2022, eq. 4). What of the bill it used is on Costs.";
+export const COST = "Cost: the price of VMs while the job holds executors on them, shared with other jobs there (Islam 2022, eq. 4). Its part of the bill is on Costs.";
 
 export const ENDED = new Set(["finished", "failed", "killed"]);
 

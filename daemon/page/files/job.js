@@ -97,7 +97,7 @@ function summary(job) {
 
 function history(events) {
   const head = h("div.head", null, h("h2", null, "Events"), h("span.chip", null, count(events.length)));
-  if (!events.length) return [head, h("p.empty", null, "Nothing is known of it any more.")];
+  if (!events.length) return [head, h("p.empty", null, "It is no longer known.")];
   return [head, h("div.scroll", null, h("table", null, h("tbody", null, events.map((event) => h("tr", null,
     h("td.faint.tight", null, clock(event.at)), h("td.tight", null, event.kind), h("td", null, event.message))))))];
 }

@@ -186,7 +186,7 @@ function timesOf(job) {
 
 /** Ask, then end a job. */
 export async function kill(job) {
-  const meant = await confirm(`End ${job.id}?`, `${job.name} is ${job.state}. It ends now, and does not begin again.`, "End the job");
+  const meant = await confirm(`End ${job.id}?`, `${job.name} is ${job.state}. It ends now, and does not restart.`, "End the job");
   if (!meant) return;
   try {
     await ask("POST", `/v1/jobs/${encodeURIComponent(job.id)}/kill`);

@@ -26,7 +26,7 @@ export function login(main) {
     };
     fill(main, h("section.panel.login", null,
       h("h1", null, "Stoker"),
-      h("p.soft", null, "This daemon wants a token: yours, or the one in its token_file."),
+      h("p.soft", null, "This daemon requires a token: yours, or the one in its token_file."),
       h("form", { onsubmit: submit }, h("label", { for: "token" }, "Token"), token, button, refused)));
     token.focus();
   });

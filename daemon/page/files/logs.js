@@ -62,7 +62,7 @@ export function logs(id) {
       of.value = chosen;
     }
     if (!begun && (job.state !== "queued" || ENDED.has(job.state))) { begun = true; again(); }
-    if (!begun) say(note, "It has not begun.");
+    if (!begun) say(note, "It has not started.");
   }
   return { element, update, end: () => { ended = true; clearTimeout(waits); } };
 }

@@ -68,7 +68,7 @@ async function heard(on) {
 /** The daemon that answers now has another page than this. */
 function upgraded() {
   if (document.querySelector(".upgraded")) return;
-  main.before(h("p.upgraded", { role: "alert" }, "The daemon was upgraded: this page is that of the one before. ",
+  main.before(h("p.upgraded", { role: "alert" }, "The daemon was upgraded: this page is of its previous version. ",
     h("button", { onclick: () => location.reload() }, "Reload")));
 }
 
@@ -84,7 +84,7 @@ async function begin() {
       fill(document.getElementById("nav"));
       state.me = await login(main);
     } else {
-      fill(main, h("p.empty", null, `Nothing can be shown: ${error.message}`));
+      fill(main, h("p.empty", null, `The page cannot be shown: ${error.message}`));
       setTimeout(begin, 3000);
       return;
     }

@@ -151,12 +151,12 @@ function decides() {
   const p = state.policy;
   if (!p) return [h("span.soft", null, "…")];
   const facts = [["policy", p.name], ["jobs placed", count(p.placed)], ["decisions to wait", count(p.waited)]];
-  if (p.guarded) facts.push(["taken by the guard", count(p.guarded)]);
+  if (p.guarded) facts.push(["by the guard", count(p.guarded)]);
   const list = h("dl.facts", null, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
   const lines = [list];
   if (p.faults) lines.push(h("p.warn", null, `${p.faults === 1 ? "1 decision was" : `${count(p.faults)} decisions were`} taken by the fallback${p.fallback ? ` (${p.fallback})` : ""} instead: ${p.last_fault}`));
   if (p.busy) lines.push(h("p.warn", null, `It has been at one decision for ${duration(p.busy)}: the fallback decides.`));
-  if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on${p.shadow.compared ? `: it would have decided otherwise in ${count(p.shadow.different)} of ${counted(p.shadow.compared, "decision")}` : ""}. `, h("a", { href: "#/what-if?since=today" }, "What today would have cost")));
+  if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} is the shadow policy${p.shadow.compared ? `: it would have decided otherwise in ${count(p.shadow.different)} of ${counted(p.shadow.compared, "decision")}` : ""}. `, h("a", { href: "#/what-if?since=today" }, "The cost of today under other policies")));
   if (state.provider) lines.push(h("p.bad", null, `VM provider: ${state.provider}`));
   return lines;
 }

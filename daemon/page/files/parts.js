@@ -36,7 +36,7 @@ export function expected(jobId) {
   const now = Date.now() / 1000;
   const late = roughly(to - now);
   const early = roughly(from - now);
-  const soon = to <= now ? "starts any moment" : `starts in ${early === late ? late : `${early} – ${late}`}`;
+  const soon = to <= now ? "starts at any moment" : `starts in ${early === late ? late : `${early} – ${late}`}`;
   return { soon, whole: `starts from ${clock(from)} to ${clock(to)}, costs ${money(least)} to ${money(most)} (9 of 10 times)` };
 }
 

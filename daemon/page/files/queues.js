@@ -49,5 +49,5 @@ function share(queue) {
   const due = h("u");
   held.style.width = `${Math.min(100, 100 * queue.share)}%`;
   due.style.left = `${Math.min(100, 100 * queue.due)}%`;
-  return h("div.share", { title: `holds ${percent(queue.share, 1)}, is due ${percent(queue.due, 1)}, lately had ${percent(queue.used, 1)}` }, held, due);
+  return h("div.share", { title: `holds ${percent(queue.share, 1)}, is due ${percent(queue.due, 1)}, recent use ${percent(queue.used, 1)}` }, held, due);
 }

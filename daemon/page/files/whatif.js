@@ -65,8 +65,8 @@ export function show(main) {
     const number = ++asked;
     const chosen = [...policies.querySelectorAll("input:checked")].map((box) => ({ name: box.value }));
     if (!chosen.length) return void fill(status, "Choose a policy.");
-    fill(status, `Playing, for about ${SECONDS} s …`);
-    const patience = setTimeout(() => number === asked && fill(status, "Playing still: what is asked for the first time may have to be compiled, for up to a minute …"), 3000 * SECONDS);
+    fill(status, `Simulating, for about ${SECONDS} s …`);
+    const patience = setTimeout(() => number === asked && fill(status, "Still simulating: the first request may have to compile code, for up to a minute …"), 3000 * SECONDS);
     const other = otherwise(sliders, order.value);
     const since = PLAYED[when.value][1](Date.now() / 1000);
     try {
@@ -113,18 +113,18 @@ function otherwise(sliders, order) {
 
 function told(found) {
   const played = found.policies.filter((each) => each.draws);
-  const jobs = found.recorded ? ["job came since then", "jobs came since then"] : ["job waits", "jobs wait"];
+  const jobs = found.recorded ? ["job was submitted since then", "jobs were submitted since then"] : ["job waits", "jobs wait"];
   const waits = `${count(found.waiting)} ${jobs[found.waiting === 1 ? 0 : 1]}${found.others ? `, and ${count(found.others)} more that are not played` : ""}`;
-  const means = found.recorded ? "Each took what it took." : "Means of draws; in brackets where 9 of 10 are.";
+  const means = found.recorded ? "Durations are the true ones." : "Means of draws; in brackets the range of 9 of 10.";
   const columns = ["Case", "Policy", played.every((each) => each.fixed) ? "Cost of jobs" : "Billed", "Jobs end after", found.recorded ? "All over at" : "All over after", "Late", "Never", "Draws"];
   const most = Math.max(...played.map((each) => each.dollars?.high ?? 0), 1e-9);
   return [
     h("section.panel", null, h("div.head", null, h("h2", null, "Outcomes"), h("span.soft", null, `${waits}. ${means}`)),
-      h("p.reason.verdict", null, found.waiting || found.recorded ? [fixed(played), verdict(played)] : "Nobody waits, so all policies do alike: choose the jobs of a time that is over."),
+      h("p.reason.verdict", null, found.waiting || found.recorded ? [fixed(played), verdict(played)] : "No job waits, so all policies give the same result: choose past jobs."),
       h("div.scroll", null, h("table.outcomes", null,
         h("thead", null, h("tr", null, columns.map((name, i) => h(i > 1 ? "th.num" : "th", null, name)))),
         h("tbody", null, found.policies.map((each) => row(each, most, found)))))),
-    found.waiting ? h("section.panel", null, h("div.head", null, h("h2", null, "When each job would run"), h("span.soft", null, "light: until it starts; coloured: until it ends")),
+    found.waiting ? h("section.panel", null, h("div.head", null, h("h2", null, "Predicted runs of the jobs"), h("span.soft", null, "light: until it starts; coloured: until it ends")),
       h("div.body.starts", null, played.map((each) => starts(each, played, found)))) : null,
     h("section.panel", null, h("div.head", null, h("h2", null, "Assumptions")), h("div.body", null, h("ul", null, found.assumes.map((said) => h("li", null, said))))),
   ];
@@ -134,8 +134,8 @@ function told(found) {
 function fixed(played) {
   const cases = [...new Set(played.filter((each) => each.fixed).map((each) => each.case))];
   if (!cases.length) return "";
-  const where = played.every((each) => each.fixed) ? "No VM comes or goes here" : `No VM comes or goes in ${cases.join("; ")}`;
-  return `${where}, so no policy changes the bill. What policies do change is the cost of jobs: the price of VMs while jobs hold them (eq. 4). `;
+  const where = played.every((each) => each.fixed) ? "No VM opens or closes here" : `No VM opens or closes in ${cases.join("; ")}`;
+  return `${where}, so no policy changes the bill. Policies change the cost of jobs: the price of VMs while jobs hold them (eq. 4). `;
 }
 
 /** Which is cheapest, and by how much beside the first that was asked for, which decides now. */
@@ -146,7 +146,7 @@ function verdict(played) {
   const best = told.reduce((one, other) => (other.dollars.mean < one.dollars.mean ? other : one));
   const called = (each) => (told.some((other) => other.case !== each.case) ? `${each.name}, ${each.case}` : each.name);
   const less = first.dollars.mean - best.dollars.mean;
-  if (less < 0.00005) return `None of these is cheaper than ${called(first)}, ${money(first.dollars.mean)}: choose others to have them played, too.`;
+  if (less < 0.00005) return `None of these is cheaper than ${called(first)}, ${money(first.dollars.mean)}: choose others to simulate them as well.`;
   const sure = best.dollars.high < first.dollars.low || best.draws === 1 ? "" : " That may be chance: their intervals overlap.";
   return `The cheapest is ${called(best)}: ${money(best.dollars.mean)}, ${money(less)} (${percent(less, first.dollars.mean)}) less than ${called(first)}.${sure}`;
 }

@@ -12,7 +12,7 @@ export function decisions(found) {
   const all = [...found.explanations].reverse();
   const waits = found.state === "queued" && (!all.length || all.some((one) => one.decision === "wait"));
   const head = h("div.head", null, h("h2", null, waits ? "Why it waits" : "Why there"), all.length ? h("span.chip", null, String(all.length)) : null);
-  if (!all.length) return [head, h("p.empty", null, waits ? "No policy has considered it yet; the reason stands above." : "No policy decided anything about it.")];
+  if (!all.length) return [head, h("p.empty", null, waits ? "No policy has considered it yet; see the reason above." : "No policy decided about it.")];
   return [head, h("div.body.decisions", null, all.slice(0, MOST).map((one, i) => decision(one, i === 0, found.id)), all.length > MOST ? h("p.soft", null, `${all.length - MOST} earlier ones: stoker job ${found.id}`) : null)];
 }
 
@@ -60,7 +60,7 @@ function choice(one, executors) {
   const worst = Math.min(...one.candidates.map((each) => each.score ?? Infinity));
   const scored = one.candidates.some((each) => each.score !== null);
   return h("div.choice", null,
-    h("p", null, h("b", null, who), one.vm ? ` → ${one.vm}` : " waits", one.why ? h("span.soft", null, `: ${one.why}${executors.length > 1 ? "; as the first of them found it" : ""}`) : null),
+    h("p", null, h("b", null, who), one.vm ? ` → ${one.vm}` : " waits", one.why ? h("span.soft", null, `: ${one.why}${executors.length > 1 ? "; seen at the first of them" : ""}`) : null),
     one.candidates.length ? h("div.scroll", null, h("table", null,
       h("thead", null, h("tr", null, ["VM", "Free", scored ? "Score" : null, "Lacks"].filter(Boolean).map((name) => h(name === "Free" || name === "Score" ? "th.num" : "th", null, name)))),
       h("tbody", null, alike(one.candidates).map((each) => h("tr", { class: each.chosen ? "chosen" : each.lacks.length ? "unfit" : "" },

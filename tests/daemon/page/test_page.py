@@ -230,7 +230,7 @@ def test_a_deadline_that_has_passed_says_so(chromium: Browser, crowd: Crowd) -> 
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{job_id}")
         page.sees("passed 1m")
-        page.sees("No policy has considered it yet; the reason stands above.")
+        page.sees("No policy has considered it yet; see the reason above.")
         page.resize(390, 844)
         page.go(f"{url}/#/")
         page.sees("too late for")
@@ -281,7 +281,7 @@ def test_alike_executors_and_vms_share_a_line(chromium: Browser, crowd: Crowd) -
     crowd.store.changes.save(Changes((), ()), (why,))
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{job_id}")
-        page.sees("→ vm-0: the first with room; as the first of them found it")
+        page.sees("→ vm-0: the first with room; seen at the first of them")
         assert page.run("document.querySelectorAll('.choice tbody tr').length") == 2
         page.sees("vm-1, …, vm-5 (5) small")
         well(page, url)
@@ -652,7 +652,7 @@ def test_what_if_is_asked_by_sliders(chromium: Browser, crowd: Crowd) -> None:
             page.until("document.querySelectorAll('.start').length >= 5")
             page.run(MOVE % 2)
             page.sees("+2 m1.large", ".outcomes")
-            page.sees("VMs that are added are there at once")
+            page.sees("added VMs are available at once")
             page.resize(390, 860)
             assert page.run("document.documentElement.scrollWidth") == 390
             well(page, url)
@@ -671,7 +671,7 @@ def test_what_if_plays_a_time_that_is_over(chromium: Browser, crowd: Crowd) -> N
             page = chromium.page(f"{url}/#/what-if")
             page.sees("Nobody waits", ".verdict")
             page.go(f"{url}/#/what-if?since=day")
-            page.sees("jobs came since then", ".answer")
+            page.sees("jobs were submitted since then", ".answer")
             page.sees("ff", ".verdict")
             page.sees("the cluster is the present one")
             well(page, url)
@@ -690,7 +690,7 @@ def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/bill")
         page.sees(record.job.name, "tbody")
-        page.sees("100 % ($0.2500) for what jobs used of VMs, 0 % ($0.0000) for what stood idle.")
+        page.sees("100 % ($0.2500) for VMs in use by jobs, 0 % ($0.0000) for idle ones.")
         cells = "[...document.querySelectorAll('tbody tr:first-child td')].map((one) => one.innerText)"
         assert page.run(cells)[1:3] == ["$0.2500", "$0.2500"]
         assert page.text("thead").strip().split("\t") == ["job", "Billed", "used by jobs", "Cost of the job"]
@@ -727,7 +727,7 @@ def test_no_policy_is_ranked_by_the_hours_in_which_it_decided(chromium: Browser,
             ["all", "$1.25"],
             ["ff", "$0.2500"],
             ["greedy", "$0.2500"],
-            ["idle and the rest, whoever decided", "$0.7500"],
+            ["idle and the rest, under any policy", "$0.7500"],
         ]
         well(page, url)
 
