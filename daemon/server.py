@@ -184,7 +184,7 @@ def _directory(
     directory.start()
     stack.callback(directory.close)
     if why := lacks_admin(config.users, token, (user for user, _, _ in directory.all())):
-        log.warning("nobody may manage users", why=why)
+        log.warning("no user may manage users", why=why)
     return directory
 
 

@@ -38,7 +38,7 @@ def holds_back(job: Job, seconds: float, wait: Wait) -> str:
     how = (
         f"has fitted for {seconds:,.0f} s"
         if seconds
-        else "fits, and it held back the one before for too long"
+        else "fits, and it held back an earlier job for too long"
     )
     return f"it waits although {job.id} {how}: {wait.reason}"
 

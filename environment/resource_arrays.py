@@ -106,7 +106,7 @@ class ResourceArrays:
             fitting = self.get(name) // amount
             room = fitting if room is None else np.minimum(room, fitting, out=room)
         if room is None:
-            raise ValueError("an executor takes something")
+            raise ValueError("an executor needs at least one resource")
         return np.maximum(room, 0, out=room)
 
     def rooms(self, sizes: Sequence[Resources]) -> _IntArray:
@@ -127,7 +127,7 @@ class ResourceArrays:
             fitting[amounts == 0] = np.iinfo(np.int64).max  # a request of zero is not limited by it
             room = fitting[kind] if room is None else np.minimum(room, fitting[kind], out=room)
         if room is None:
-            raise ValueError("an executor takes something")
+            raise ValueError("an executor needs at least one resource")
         found: _IntArray = np.maximum(room, 0, out=room).sum(axis=1)
         return found
 

@@ -40,7 +40,7 @@ class Ahead(TypedDict):
 
 
 class Alive(TypedDict):
-    """That the server answers."""
+    """Report that the server answers."""
 
     status: Literal["ok"]
     """A constant."""
@@ -60,7 +60,7 @@ class Amounts(TypedDict):
 
 
 class Attempt(TypedDict):
-    """A failure of a job after which it was tried again, or was not."""
+    """A failure of a job, followed by a retry or not."""
 
     began: float | None
     """When its executors started, seconds since the epoch; null where they never did."""
@@ -163,7 +163,7 @@ class Came(TypedDict):
 
 
 class Candidate(TypedDict):
-    """A VM that was looked at."""
+    """A VM that was considered."""
 
     vm: str
     """The VM's name."""
@@ -207,7 +207,7 @@ class Choice(TypedDict):
 
 
 class Cluster(TypedDict):
-    """All VMs that are there."""
+    """All VMs, fixed and open ones."""
 
     vms: list[Vm]
     """VMs that the master has reported, and VMs that boot."""
@@ -226,7 +226,7 @@ class Cluster(TypedDict):
 
 
 class Comparison(TypedDict):
-    """How shadow policies would have decided, over the latest decisions.
+    """Decisions of shadow policies, over the latest decisions.
 
     A cost is an estimate for one decision by itself: the price of the VMs that it takes into use, for as long
     as the job ran under the acting policy.
@@ -239,7 +239,7 @@ class Comparison(TypedDict):
 
 
 class Coverage(TypedDict):
-    """How estimates of jobs that waited came true since the daemon's start."""
+    """Accuracy of the estimates of waiting jobs since the daemon's start."""
 
     start: Held
     """Counts of starts."""
@@ -287,7 +287,7 @@ class Dependency(TypedDict):
 
 
 class Difference(TypedDict):
-    """A decision that two policies took otherwise."""
+    """A decision on which two policies differ."""
 
     at: float
     """Time of the decision, seconds since the epoch."""
@@ -385,7 +385,7 @@ class Estimate(TypedDict):
 
 
 class Event(TypedDict):
-    """One thing that happened."""
+    """An event."""
 
     number: int
     """Number of the event; later events have higher numbers."""
@@ -490,7 +490,7 @@ class Expected(TypedDict):
 
 
 class Explanation(TypedDict):
-    """Why a job's executors are where they are, or why it waits."""
+    """Reasons for a job's placement or wait."""
 
     id: str
     """The job."""
@@ -528,7 +528,7 @@ class FieldError(TypedDict):
 
 
 class Gave(TypedDict):
-    """Executors that a job lost to another, or that it was stopped for it."""
+    """Executors that a job lost to another one, or its stop for that job."""
 
     at: float
     """Time, seconds since the epoch."""
@@ -547,7 +547,7 @@ class Gave(TypedDict):
 
 
 class Granted(TypedDict):
-    """Answer to the executors that a driver wants."""
+    """Answer to a driver's request for executors."""
 
     reason: str
     """Why it gets fewer executors than it requests; empty when it gets all."""
@@ -595,7 +595,7 @@ class Held(TypedDict):
 
 
 class Index(TypedDict):
-    """Where to go from here."""
+    """Links to the API."""
 
     name: str
     """The daemon that answers."""
@@ -606,7 +606,7 @@ class Index(TypedDict):
 
 
 class Interval(TypedDict):
-    """A mean, and between which ends 90 of 100 draws are."""
+    """A mean, and the interval that holds 90 of 100 draws."""
 
     mean: float
     """The mean of all draws."""
@@ -714,7 +714,7 @@ class Job(TypedDict):
 
 
 class JobAhead(TypedDict):
-    """When a job that waits runs."""
+    """Forecast of a waiting job."""
 
     id: str
     """The job's id."""
@@ -1040,7 +1040,7 @@ class Log(TypedDict):
 
 
 class Lost(TypedDict):
-    """An executor that is gone with its VM."""
+    """An executor that ended with its VM."""
 
     number: int
     """Its number."""
@@ -1049,7 +1049,7 @@ class Lost(TypedDict):
 
 
 class MadeToken(TypedDict):
-    """A token that was made."""
+    """A new token."""
 
     user: str
     """The token's user."""
@@ -1129,7 +1129,7 @@ class Outcome(TypedDict):
 
 
 class Placed(TypedDict):
-    """A VM on which executors would be."""
+    """A VM on which executors would be placed."""
 
     vm: str
     """Its name."""
@@ -1210,7 +1210,7 @@ class PolicyAhead(TypedDict):
 
 
 class PolicyInfo(TypedDict):
-    """A policy that there is."""
+    """A policy."""
 
     name: str
     """Its name, by which it is chosen."""
@@ -1221,14 +1221,14 @@ class PolicyInfo(TypedDict):
 
 
 class PolicyList(TypedDict):
-    """The policies that come with Stoker."""
+    """Stoker's own policies."""
 
     policies: list[PolicyInfo]
     """A policy for each name."""
 
 
 class Pool(TypedDict):
-    """VMs of one kind that are opened when they are needed."""
+    """VMs of one kind that are opened as needed."""
 
     name: str
     """Its name."""
@@ -1345,7 +1345,7 @@ class QueueSettings(TypedDict):
 
 
 class Registered(TypedDict):
-    """A driver was taken up."""
+    """A driver was registered."""
 
     id: str
     """Its job."""
@@ -1384,7 +1384,7 @@ class RetryOptions(TypedDict, total=False):
 
 
 class Session(TypedDict):
-    """A session, by which a browser is known without a token."""
+    """A session, which authenticates a browser without a token."""
 
     name: str
     """The session's user; empty for the daemon's own token, or where no authentication is required."""
@@ -1395,7 +1395,7 @@ class Session(TypedDict):
 
 
 class Shadow(TypedDict):
-    """A policy that looks on, and how it fared since it was set."""
+    """The shadow policy, with its statistics since it was set."""
 
     name: str
     """Name of the policy."""
@@ -1414,7 +1414,7 @@ class Shadow(TypedDict):
 
 
 class Spark(TypedDict):
-    """A Spark that is served."""
+    """An available Spark version."""
 
     name: str
     """The name that jobs use."""
@@ -1425,7 +1425,7 @@ class Spark(TypedDict):
 
 
 class Sparks(TypedDict):
-    """The Sparks that are served."""
+    """The available Spark versions."""
 
     default: str | None
     """The version for jobs that name none; null when no version is available."""
@@ -1470,7 +1470,7 @@ class TimelineDecision(TypedDict):
 
 
 class TimelineJob(TypedDict):
-    """A job of which there are tasks."""
+    """A job with tasks."""
 
     id: str
     """Its id."""
@@ -1555,7 +1555,7 @@ class Told(TypedDict):
 
 
 class Took(TypedDict):
-    """Executors that a job received from another, or that it took the other's place."""
+    """Executors that a job received from another one, or that job's place."""
 
     at: float
     """Time, seconds since the epoch."""
@@ -1572,7 +1572,7 @@ class Took(TypedDict):
 
 
 class Totals(TypedDict):
-    """Sums over the decisions that two policies took."""
+    """Sums over the decisions of two policies."""
 
     acting: str
     """The acting policy."""
@@ -1654,7 +1654,7 @@ class UserList(TypedDict):
 
 
 class Vm(TypedDict):
-    """A VM, and which tasks hold how much of it."""
+    """A VM, and the use of its resources by tasks."""
 
     id: str
     """The Mesos agent's id."""
@@ -1693,7 +1693,7 @@ class Vm(TypedDict):
 
 
 class Webhook(TypedDict):
-    """A webhook, and how well it is told; since this daemon leads."""
+    """A webhook, with the state of its delivery since this daemon leads."""
 
     name: str
     """Its name in the config."""

@@ -168,7 +168,7 @@ def _submit(given: argparse.Namespace) -> int:
         try:
             return _ended(given, client.wait(job["id"]))
         except KeyboardInterrupt:
-            say(f"the job goes on; `python -m stoker kill {job['id']}` ends it")
+            say(f"the job continues; `python -m stoker kill {job['id']}` ends it")
             raise
 
 

@@ -192,7 +192,7 @@ class Operations:
 
     @Operation
     def explain(self, job_id: str) -> Flow[Explanation]:
-        """Why a job's executors are where they are, or why it waits."""
+        """Reasons for a job's placement or wait."""
         return ask("GET", f"/v1/jobs/{part(job_id)}/explain")
 
     @Operation
@@ -296,7 +296,7 @@ class Operations:
 
     @Operation
     def remove_queue(self, path: str) -> Flow[Queue]:
-        """Remove a queue that has neither jobs that are not over nor queues below it; as it was."""
+        """Remove a queue without queues below it whose jobs have all ended; returns its last state."""
         return ask("DELETE", f"/v1/queues/{part(path)}")
 
     @Operation

@@ -93,9 +93,9 @@ class Authenticator:
         if authorization is None:
             if (visitor := self._by_session(headers)) is not None:
                 return visitor
-            detail = "this server wants a token: send the header Authorization: Bearer TOKEN"
+            detail = "this server requires a token: send the header Authorization: Bearer TOKEN"
             if self._header is not None and self._header.name.lower() in headers:
-                detail += f"; {self._header.name} is believed of the proxies in users.header alone"
+                detail += f"; {self._header.name} is accepted only from the proxies in users.header"
             return Denial(401, detail, {"WWW-Authenticate": _CHALLENGE})
         scheme, _, given = authorization.partition(" ")
         # Headers are Latin-1; compared as bytes, so that any text can be.

@@ -104,7 +104,7 @@ class Permit:
             raise no_such_job(job_id)
         if self.changes and not self._rules(owner):
             whose = f"{owner}'s" if owner else "nobody's"
-            detail = f"{job_id} is {whose}: {self.person.name} may look at it, but change nothing"
+            detail = f"{job_id} is {whose}: {self.person.name} may read it, but not change it"
             raise RejectedError(403, "Not your job", detail)
 
     def admit(self, spec: JobSpec, login: str = "") -> tuple[JobSpec, Submitter]:

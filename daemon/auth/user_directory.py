@@ -76,7 +76,7 @@ class Directory:
         number = token_id(token)
         record, person = self._known.tokens.get(number or "", (None, None))
         if not is_it(token, record) or record is None or person is None or number is None:
-            return "this server does not know the token: it was ended, or never existed"
+            return "unknown token: it was revoked, or never existed"
         if not record.good_at(now := self._now()):
             return f"the token {number} has expired; an admin makes another: stoker user token {person.name}"
         day = time.strftime("%Y-%m-%d", time.gmtime(now))

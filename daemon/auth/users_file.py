@@ -49,7 +49,7 @@ def open_to_others(path: Path) -> str:
     except OSError as error:
         return f"{path}: cannot be read: {error.strerror}"
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return f"{path}: others than its owner may use it; chmod 600 {path}"
+        return f"{path}: users other than its owner may use it; chmod 600 {path}"
     if status.st_uid not in (os.geteuid(), 0):
         return f"{path}: belongs to another user, who could add users; chown it to the daemon's"
     return ""

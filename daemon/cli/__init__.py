@@ -30,7 +30,7 @@ _EPILOG = """\b
 Exit codes:
     0   done; of wait and submit --wait: the jobs finished
     1   a job that was waited for did not finish, or a check found something
-    2   bad input, refused, or no daemon answers; why is on stderr
+    2   bad input, refused, or no daemon answers; stderr has the reason
   130   interrupted by Ctrl-C
 
 \b

@@ -59,18 +59,16 @@ class Made:
     def why_not(self, record: JobRecord) -> str:
         """Reason why a waiting job has no estimate; as a clause."""
         if record.held:
-            return "it gets one once nothing but its turn holds it"
+            return "it gets one once it only waits for its turn"
         if self.at is None:
             return "the first is being made: it takes seconds, or minutes where code is compiled"
         if self.failure:
-            return f"the queue could not be played: {self.failure}"
+            return f"the queue could not be simulated: {self.failure}"
         if why := self.never.get(record.job.id):
             return f"the forecast says that it would not run: {why}"
         if record.waits_since > self.at:
             return "it began to wait after the last estimates were made, which takes a few seconds"
-        return (
-            "it is not among the jobs that are played: a limit or a pause keeps it aside, or it is far behind"
-        )
+        return "it is not simulated: a limit or a pause holds it, or it is far behind"
 
 
 def notes_of(record: JobRecord, estimate: Estimate, coverage: "Coverage") -> list[str]:
@@ -80,7 +78,7 @@ def notes_of(record: JobRecord, estimate: Estimate, coverage: "Coverage") -> lis
         notes.append(f"its duration is guessed: no job of type {record.job.type} was measured")
     if 0 < estimate.draws < _FEW_DRAWS:
         draws = "1 draw" if estimate.draws == 1 else f"{estimate.draws} draws"
-        notes.append(f"too narrow: it is from {draws} only, as there was no time for more")
+        notes.append(f"too narrow: it is from {draws} only, for lack of time")
     known = coverage.start.within + coverage.start.before + coverage.start.after
     if known < _FEW:
         notes.append(

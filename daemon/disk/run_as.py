@@ -59,7 +59,7 @@ class RunAs:
         except KeyError:
             account = None
         if not self.root and (unix_user == "root" or (account is not None and account.uid == 0)):
-            raise ValueError(f"unix_user: {unix_user}: no job runs as root, unless users.root says so")
+            raise ValueError(f"unix_user: {unix_user}: no job runs as root unless users.root allows it")
         if not here:
             # A user whom only the agents know has the rights here of a job without a user.
             return self if account is None else replace(self, account=account)
@@ -126,9 +126,9 @@ class RunAs:
 
     def _check_place(self, reference: str, whole: Path) -> None:
         if any(whole.is_relative_to(own) for own in self.own):
-            raise ValueError(f"{reference}: belongs to the daemon, and is nothing for jobs")
+            raise ValueError(f"{reference}: belongs to the daemon; jobs may not use it")
         if any(whole.is_relative_to(folder) for folder in _KERNEL):
-            raise ValueError(f"{reference}: is the kernel's, and no file that a job could have")
+            raise ValueError(f"{reference}: is a file of the kernel; jobs may not use it")
         if self.allowed is not None and not any(whole.is_relative_to(one) for one in self.allowed):
             folders = ", ".join(map(str, self.allowed)) or "none"
             raise ValueError(f"{reference}: is in none of the folders of allowed_paths: {folders}")
@@ -190,7 +190,7 @@ def _account(run_as: str | None, data_dir: Path, needed: Sequence[Path]) -> Unix
         raise ConfigError(f"run_as: {run_as}: only a daemon that root runs can run jobs as another user")
     account = _first(PREFERRED if automatic else (run_as,))
     if account is None and not automatic:
-        raise ConfigError(f"run_as: {run_as}: there is no such user; Spark needs one that has a name")
+        raise ConfigError(f"run_as: {run_as}: there is no such user; Spark needs a user with a name")
     why = "there is none of " + ", ".join(PREFERRED)
     if account is not None:
         if account.uid == 0:
@@ -201,7 +201,7 @@ def _account(run_as: str | None, data_dir: Path, needed: Sequence[Path]) -> Unix
             return account
         if not automatic:
             raise ConfigError(f"run_as: {why}")
-    log.warning("jobs run as root, and may do what the daemon may", why=why)
+    log.warning("jobs run as root, with all rights of the daemon", why=why)
     return None
 
 

@@ -377,9 +377,9 @@ def _reason(status: DriverStatus) -> str:
     """Reason for a driver's disappearance without an exit code."""
     match status.state:
         case "lost":
-            return "its driver vanished: nobody saw how it ended"
+            return "its driver vanished: its end was not observed"
         case "absent":
-            return "its driver's records vanished: nobody can say how it ended"
+            return "its driver's records vanished: its result is unknown"
         case "unclear":
             return f"its driver's records are not what the daemon wrote: {status.message}"
     return f"its driver could not be started: {status.message}" if status.message else ""

@@ -160,4 +160,4 @@ def _jar_or_other(name: str) -> Callable[[OpenFile], None]:
 
 def _check_jar(name: str, file: IO[bytes] | Path) -> None:
     if name.endswith(".jar") and not zipfile.is_zipfile(file):
-        raise ValueError(f"{name}: no jar, as it is not in the format of zip files")
+        raise ValueError(f"{name}: not a jar: it is not in the format of zip files")

@@ -154,7 +154,7 @@ class Launcher:
         if job.client_driver:
             known = self.applications.kept(job.id)
             if known is None or not known.secret:
-                raise RecordsError(f"nobody knows any more where its driver ({job.client_driver}) listens")
+                raise RecordsError(f"the address of its driver ({job.client_driver}) is no longer known")
             endpoint = DriverEndpoint(known.host, known.port, 0, 0, memory_mib=0)
             return self._executor(
                 task, job, application_of(spec), endpoint, known.secret, known.application_id

@@ -85,7 +85,7 @@ async def _get(ui: DriverUi, prefix: str, path: str, query: str) -> Response:
         if answer.status_code not in (200, 404):
             raise ValueError(f"it answers with HTTP {answer.status_code}")
         if "Content-Encoding" in answer.headers:
-            raise ValueError("it sends a compressed answer to a request for none")
+            raise ValueError("it sends a compressed answer that was not requested")
         body = bytearray()
         async for part in answer.aiter_raw():
             body += part
@@ -98,14 +98,14 @@ async def _get(ui: DriverUi, prefix: str, path: str, query: str) -> Response:
 def _below(prefix: str, site: str, location: str) -> str:
     """Target of a redirect, as a path of ours; ValueError when it is not the same UI."""
     if not (location.isascii() and location.isprintable()):
-        raise ValueError("it sends its visitors to an address that is none")
+        raise ValueError("it redirects to an invalid address")
     parts = urlsplit(location)
     own = f"{parts.scheme}://{parts.netloc}" if parts.netloc else site
     if own != site or (not parts.netloc and not parts.path.startswith("/")):
-        raise ValueError("it sends its visitors elsewhere")
+        raise ValueError("it redirects to another server")
     path = unquote(parts.path)
     if why := ambiguous(path):
-        raise ValueError(f"it sends its visitors to a path with {why}")
+        raise ValueError(f"it redirects to a path with {why}")
     path = quote(path.removeprefix(prefix).lstrip("/"), safe=_SAFE)
     return f"{prefix}/{path}" + (f"?{parts.query}" if parts.query else "")
 

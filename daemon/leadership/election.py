@@ -146,7 +146,7 @@ class LeaseElection(_StoreElection):
         try:
             self._vigil.clear()
         except (StoreError, OSError) as error:
-            self.state = f"the leader is gone, but holds up the store: {error}"
+            self.state = f"the leader is gone, but blocks the store: {error}"
 
 
 class ZooKeeperElection:

@@ -95,7 +95,7 @@ def check(path: Path) -> GoodBackup:
             (schema,) = copy.execute("SELECT value FROM facts WHERE key = 'schema'").fetchone() or ("none",)
             jobs = copy.execute("SELECT count(*) FROM jobs").fetchone()[0]
     except sqlite3.Error as error:
-        raise BackupError(f"{path} is no copy of a job store: {error}") from error
+        raise BackupError(f"{path} is not a copy of a job store: {error}") from error
     if not str(schema).isdecimal() or not FIRST <= int(schema) <= SCHEMA_VERSION:
         raise BackupError(
             f"{path} has schema {schema}, this program knows schemas {FIRST} to {SCHEMA_VERSION}"

@@ -146,7 +146,7 @@ def _secret(name: str | None) -> str:
     path = path.expanduser()
     status = path.stat()
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise _WrongError(f"{path}: others than its owner may use it; chmod 600 {path}")
+        raise _WrongError(f"{path}: users other than its owner may use it; chmod 600 {path}")
     if status.st_uid not in (os.geteuid(), 0):
         raise _DoubtError(f"{path}: belongs to another user")
     return f"{path}: is private"
@@ -208,7 +208,7 @@ def _data_dir(folder: Path) -> str:
         return f"{folder}: will be made"
     # Unix users of jobs may pass through to their own folders (daemon.disk.run_as); all else is the daemon's.
     if folder.stat().st_mode & (stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH):
-        raise _DoubtError(f"{folder}: others than its owner may look into it; chmod 700 {folder}")
+        raise _DoubtError(f"{folder}: users other than its owner may read it; chmod 700 {folder}")
     return f"{folder}: is there"
 
 
@@ -242,7 +242,7 @@ def _policy(policy: PolicyChoice | None, seconds: float) -> str:
         create(policy.name, policy.options)
         return f"{policy.label} can be made"
     tried(policy.name, policy.options, seconds)
-    return f"{policy.label} can be made, and decides on a made-up cluster"
+    return f"{policy.label} can be created, and decides on a test cluster"
 
 
 def _cluster(config: Config, folder: Path) -> str:
@@ -261,7 +261,7 @@ def _budget(config: Config, folder: Path) -> str:
     per_day = config.budget.per_day
     always = sum(vm.price_per_hour * 24 for vm in _vms(config, folder) if not vm.terms or vm.terms.always)
     if always > per_day:
-        what = f"${per_day:,.2f} a day, but VMs that are always there cost ${always:,.2f}"
+        what = f"${per_day:,.2f} a day, but fixed VMs cost ${always:,.2f}"
         raise _DoubtError(what)
     return f"${per_day:,.2f} a day (UTC){', then no VM is opened' if config.budget.hold else ''}"
 
@@ -287,7 +287,7 @@ def _telemetry(telemetry: Telemetry | None) -> str:
     if urlsplit(target.url).port == _GRPC:
         raise _DoubtError(f"{target.place}: is the port of OTLP over gRPC; that over HTTP has 4318{private}")
     if target.headers and target.url.startswith("http:"):
-        raise _DoubtError(f"{target.place}: not encrypted: anybody on the way reads its headers{private}")
+        raise _DoubtError(f"{target.place}: not encrypted: its headers can be read on the network{private}")
     return f"traces of jobs go to {target.place}{private}"
 
 
@@ -304,7 +304,7 @@ def _queues(config: Config, folder: Path) -> str:
     found = dict(paths(config.queues))
     shared = [path for path, queue in found.items() if queue.weight != 1 or queue.guaranteed.by_name]
     if shared and (config.sharing is None or "fair" not in config.sharing.order):
-        what = "weights and guarantees mean nothing unless fair is in sharing.order"
+        what = "weights and guarantees have no effect unless fair is in sharing.order"
         raise _DoubtError(f"{shared[0]}: {what}")
     return f"{len(found)}, of which {sum(not queue.queues for queue in found.values())} accept jobs"
 

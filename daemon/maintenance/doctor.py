@@ -120,7 +120,7 @@ class Doctor:
             self._exam.find_all("pages", found, _RESTORE)
             return False
         missing = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-        lost = [f"row {row[1]} of {row[0]} belongs to a job that is not there" for row in missing]
+        lost = [f"row {row[1]} of {row[0]} belongs to a missing job" for row in missing]
         self._exam.find_all("references", lost, _RESTORE)
         self._exam.count("references")
         return True

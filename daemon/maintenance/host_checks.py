@@ -31,7 +31,7 @@ def look_at_folders(exam: Examination, known: set[int]) -> None:
     ]
     if strange:
         advice = f"`stoker doctor --repair` moves it to {exam.data_dir / 'lost'}"
-        what = [f"{name}: a folder of no job that the store knows" for name in strange]
+        what = [f"{name}: a folder of a job that is not in the store" for name in strange]
         exam.find_all("folders", what, advice, exam.mend(lambda: _move(exam.data_dir, strange)))
 
 
@@ -77,7 +77,7 @@ def look_at_event_logs(exam: Examination) -> None:
                     decode(line.decode("ascii"))
                 except ValueError as error:
                     what = f"{path}, line {number}: {str(error).splitlines()[0]}"
-                    advice = f"it does not replay; remove {path} if nobody needs it: no daemon reads it"
+                    advice = f"it does not replay; remove {path} unless you need it: no daemon reads it"
                     exam.find("event log", what, advice)
                     break
 
@@ -99,7 +99,7 @@ def look_at_sparks(report: DoctorReport, homes: SparkHomes) -> None:
     names = homes.names()
     report.looked_at["Sparks"] = len(names)
     if homes.default not in names:
-        what = f"the default, {homes.default}, is not served; served are {homes.served()}"
+        what = f"the default, {homes.default}, is not available; available are {homes.served()}"
         report.findings.append(DoctorFinding("Sparks", what, f"fetch it: `stoker spark add {homes.default}`"))
     for name in names:
         if why := _is_wrong(homes, name):

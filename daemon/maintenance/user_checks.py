@@ -19,7 +19,7 @@ _LARGEST = 1 << 24
 
 
 def lacks_admin(section: UsersSection, token: str | None, users: Iterable[UserRecord]) -> str:
-    """Why nobody may manage users; empty when somebody may. `token` is the config's own."""
+    """Why no user may manage users; empty when somebody may. `token` is the config's own."""
     if token is not None or any(user.role == "admin" and user.tokens for user in users):
         return ""
     if section.header is not None and (section.header.role == "admin" or section.header.role_header):

@@ -130,7 +130,9 @@ class NotificationService:
             raise RejectedError(404, "No such webhook", f"there is no webhook {name}; there are {known}")
         courier, loop = self._couriers.get(name), self._loop
         if courier is None or loop is None:
-            raise RejectedError(503, "Nothing is told now", "the daemon has just begun to lead; try again")
+            raise RejectedError(
+                503, "No notification is sent now", "the daemon has just begun to lead; try again"
+            )
         trial = courier.try_it()
         try:
             tried: Future[TriedBody] = asyncio.run_coroutine_threadsafe(trial, loop)
@@ -259,7 +261,7 @@ class NotificationService:
 
 
 def _too_busy() -> RejectedError:
-    return RejectedError(503, "Nothing is told now", "the daemon ends, or is too busy")
+    return RejectedError(503, "No notification is sent now", "the daemon ends, or is too busy")
 
 
 @contextmanager

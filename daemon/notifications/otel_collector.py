@@ -74,8 +74,8 @@ def _url(telemetry: Telemetry, environ: Mapping[str, str]) -> str:
             except ValueError as error:
                 raise ConfigError(f"telemetry.endpoint: {name} {error}") from None
     raise ConfigError(
-        "telemetry.endpoint: is missing, such as http://localhost:4318; "
-        "OTEL_EXPORTER_OTLP_ENDPOINT does not say it either"
+        "telemetry.endpoint: missing: set it, for example to http://localhost:4318, or set "
+        "OTEL_EXPORTER_OTLP_ENDPOINT"
     )
 
 
@@ -159,7 +159,7 @@ class OtelCollector:
         number = int(rejected) if re.fullmatch(r"[0-9]{1,9}", rejected) else 0
         self.rejected += number
         if number or text:
-            log.warning("the collector took not all, or has advice", rejected_spans=number, said=text)
+            log.warning("the collector rejected spans, or sent a warning", rejected_spans=number, said=text)
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -134,8 +134,9 @@ class PolicySwitch:
             return
         others = sorted(self._of_the_config())
         detail = (
-            f"policy {name} does not come with Stoker, and may not be chosen over the API; besides those "
-            f"that do, allowed are {', '.join(others) or 'none'} (policies_allowed in the daemon's config)"
+            f"policy {name} is not one of Stoker's own, and may not be chosen over the API; besides "
+            f"Stoker's own, allowed are {', '.join(others) or 'none'} (policies_allowed in the daemon's "
+            "config)"
         )
         raise RejectedError(403, "This policy is not allowed", detail)
 

@@ -36,7 +36,7 @@ class Memory:
                 policy.restore(base64.b64decode(kept, validate=True))
         except FOREIGN as error:  # a stored state may be anything, too
             why = f"{type(error).__name__}: {error}"
-            log.error("the policy's memory cannot be read; it begins afresh", policy=self._name, why=why)
+            log.error("the policy's memory cannot be read; it starts empty", policy=self._name, why=why)
 
     def keep(self, policy: Keeper, *, at_once: bool = False) -> None:
         """Store the policy's learned state if it is due."""

@@ -90,7 +90,7 @@ class LiveQueues:
         """Remove a queue."""
         with self._lock:
             if path == DEFAULT_QUEUE:
-                detail = f"{path} is always there: jobs that name no queue are in it"
+                detail = f"{path} cannot be removed: jobs that name no queue are in it"
                 raise RejectedError(409, "The queue stays", detail)
             if path not in self._own:
                 raise no_queue(path, self._own)
@@ -117,8 +117,8 @@ class LiveQueues:
             return
         strays = Counter(j.job.queue for j in jobs if not j.ended and j.job.queue not in queues.leaves)
         for path, count in strays.most_common():
-            why = "it accepts no jobs any more; those go on beside the others, with a weight of 1"
-            log.warning("jobs are in a queue that is not there", queue=path, jobs=count, why=why)
+            why = "it accepts no more jobs; its jobs continue, with a weight of 1"
+            log.warning("jobs are in a missing queue", queue=path, jobs=count, why=why)
 
     # ---- in between --------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class LiveQueues:
             detail = f"{over}: accepts jobs that name no queue, so it cannot have queues below it"
             raise RejectedError(422, "Not a tree of queues", detail)
         if over not in self._own:
-            raise RejectedError(409, "No queue above", f"{over} is not there: make it before {path}")
+            raise RejectedError(409, "No queue above", f"{over} does not exist: create it before {path}")
         if not tree.below(self._own, over):
             self._refuse_with_jobs(over, f"accepts jobs, and with {path} below it, it would accept none")
 

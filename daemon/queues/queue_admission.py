@@ -36,7 +36,7 @@ def check(queues: Queues, spec: JobSpec) -> None:
         raise RejectedError(403, "Not your queue", f"{refused} to {queue.path}; {may} may")
     if stricter(queue.spot, spec.spot) is None:
         detail = f"spot: {spec.spot} cannot be in {queue.path}, whose jobs have spot: {queue.spot}"
-        raise RejectedError(422, "The job is not for its queue", detail)
+        raise RejectedError(422, "The job does not fit its queue", detail)
 
 
 def check_priority(queues: Queues, spec: JobSpec) -> None:

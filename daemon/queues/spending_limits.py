@@ -53,7 +53,7 @@ class SpendingLimits:
             said = (
                 f"queue {path} {why}"
                 if user is None
-                else f"a user of queue {path} has used up what one may cost"
+                else f"a user of queue {path} has reached the limit of cost per user"
             )
             self._news.append(HistoryEvent(now, None, "budget spent", said))
 

@@ -89,7 +89,7 @@ class BudgetWatch:
         if status is not None and held and held != self._said:
             self._news.append(HistoryEvent(at, None, "openings held", _told(status)))
         if was_held and not held:
-            why = f"the budget of {self._day} (UTC) is not spent, or holds nothing back"
+            why = f"the budget of {self._day} (UTC) is not spent, or no longer blocks VMs"
             self._news.append(HistoryEvent(at, None, "openings resumed", why))
         self._said = held or (self._day if over or day == self._day else "")
 

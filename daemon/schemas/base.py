@@ -24,7 +24,7 @@ class Body(DocumentedModel):
 
 
 class IntervalBody(Body):
-    """A mean, and between which ends 90 of 100 draws are."""
+    """A mean, and the interval that holds 90 of 100 draws."""
 
     mean: float
     """The mean of all draws."""

@@ -13,7 +13,7 @@ from daemon.schemas.base import Body, Said
 
 
 class VmBody(Body):
-    """A VM, and which tasks hold how much of it."""
+    """A VM, and the use of its resources by tasks."""
 
     id: Said
     """The Mesos agent's id."""
@@ -52,7 +52,7 @@ class VmBody(Body):
 
 
 class PoolBody(Body):
-    """VMs of one kind that are opened when they are needed."""
+    """VMs of one kind that are opened as needed."""
 
     name: Said
     """Its name."""
@@ -79,7 +79,7 @@ class PoolBody(Body):
 
 
 class ClusterBody(Body):
-    """All VMs that are there."""
+    """All VMs, fixed and open ones."""
 
     vms: list[VmBody]
     """VMs that the master has reported, and VMs that boot."""
@@ -106,7 +106,7 @@ class HealthBody(Body):
 
 
 class AliveBody(Body):
-    """That the server answers."""
+    """Report that the server answers."""
 
     status: Literal["ok"]
     """A constant."""
@@ -115,7 +115,7 @@ class AliveBody(Body):
 
 
 class IndexBody(Body):
-    """Where to go from here."""
+    """Links to the API."""
 
     name: str
     """The daemon that answers."""

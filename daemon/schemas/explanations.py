@@ -27,7 +27,7 @@ Score = Annotated[float | None, BeforeValidator(_finite)]
 
 
 class CandidateBody(Body):
-    """A VM that was looked at."""
+    """A VM that was considered."""
 
     vm: Said
     """The VM's name."""
@@ -88,7 +88,7 @@ class DecisionBody(Body):
 
 
 class ExplanationBody(Body):
-    """Why a job's executors are where they are, or why it waits."""
+    """Reasons for a job's placement or wait."""
 
     id: str
     """The job."""

@@ -17,7 +17,7 @@ from environment.simulation.durations.prediction_intervals import Where
 
 
 class DecommissionBody(DocumentedModel):
-    """Executors that a driver is to give up."""
+    """Executors that a driver has to release."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -39,7 +39,7 @@ class AfterBody(Body):
 
 
 class AttemptBody(Body):
-    """A failure of a job after which it was tried again, or was not."""
+    """A failure of a job, followed by a retry or not."""
 
     began: float | None
     """When its executors started, seconds since the epoch; null where they never did."""
@@ -229,7 +229,7 @@ class ExecutorBody(Body):
 
 
 class GaveBody(Body):
-    """Executors that a job lost to another, or that it was stopped for it."""
+    """Executors that a job lost to another one, or its stop for that job."""
 
     at: float
     """Time, seconds since the epoch."""
@@ -248,7 +248,7 @@ class GaveBody(Body):
 
 
 class TookBody(Body):
-    """Executors that a job received from another, or that it took the other's place."""
+    """Executors that a job received from another one, or that job's place."""
 
     at: float
     """Time, seconds since the epoch."""

@@ -18,24 +18,27 @@ _STEPS: Sequence[tuple[str, str]] = (
         "Give the driver more memory (driver.memory, --driver-memory) or the executors (memory), or keep "
         "less in it; `stoker logs {id} --stderr` has the rest.",
     ),
-    (r"SIGTERM|SIGINT|SIGHUP", "Find out who ended it, on the driver's machine; then submit it again."),
+    (
+        r"SIGTERM|SIGINT|SIGHUP",
+        "Find the sender of the signal, on the driver's machine; then submit it again.",
+    ),
     (
         r"unresolved dependency|resolve[sd]? dependenc",
         "Check the coordinates in packages, and name a repository that has them (repositories).",
     ),
     (r"No FileSystem for scheme|ClassNotFoundException", "Add the jar that has it: jars or packages."),
-    (r"ModuleNotFoundError|ImportError", "Bring the module along: py_files, or an archive with a Python."),
+    (r"ModuleNotFoundError|ImportError", "Add the module: py_files, or an archive with a Python."),
     (
         r"No such file|FileNotFound|PATH_NOT_FOUND|does not exist",
         "Check the path: executors see their own machine's files and those that the job brings (files).",
     ),
-    (r"[Pp]ermission denied|AccessDenied|AccessControl", "Check what the job's user may read and write."),
+    (r"[Pp]ermission denied|AccessDenied|AccessControl", "Check the rights of the job's user."),
     (r"No space left", "Make room on the machine that the driver or executor ran on."),
     (
         r"this host failed its driver|could not be started here|folder takes nothing",
         "Ask an operator to run `stoker doctor` on the daemon's host; then submit it again.",
     ),
-    (r"could not be started", "Mend what the reason names; `stoker doctor` checks the daemon's host."),
+    (r"could not be started", "Fix the cause named in the reason; `stoker doctor` checks the daemon's host."),
     (
         r"max_runtime",
         "Raise max_runtime, or give it more executors; `stoker job {id}` shows how it was placed.",
@@ -50,21 +53,24 @@ _STEPS: Sequence[tuple[str, str]] = (
     ),
     (
         r"lost \d+ executors|executor \d+",
-        "See why executors ended: `stoker job {id}` has their VMs, `stoker logs {id} --executor N` what "
-        "they printed.",
+        "See why executors ended: `stoker job {id}` shows their VMs, `stoker logs {id} --executor N` their "
+        "logs.",
     ),
     (
         r"exited with code|ended: Command|its driver",
-        "Read all that it printed: `stoker logs {id} --stderr`.",
+        "Read its full log: `stoker logs {id} --stderr`.",
     ),
-    (r"\bit comes after\b|\bafter\b", "Mend the job that it comes after, then submit both again."),
-    (r"queue|limit|quota|budget", "Ask for less, or have an operator raise the limit: `stoker queue list`."),
+    (r"\bit comes after\b|\bafter\b", "Fix the job that it comes after, then submit both again."),
+    (
+        r"queue|limit|quota|budget",
+        "Request less, or ask an operator to raise the limit: `stoker queue list`.",
+    ),
     (
         r"launches of it in a row|came to nothing|agent|offers",
         "Ask an operator to look at the agents: `stoker cluster`, `stoker job {id}`.",
     ),
 )
-_OTHERWISE = "`stoker job {id}` and `stoker logs {id}` say more."
+_OTHERWISE = "`stoker job {id}` and `stoker logs {id}` show more."
 
 
 def next_step(job_id: str, state: str, reason: str) -> str:

@@ -31,7 +31,7 @@ class OptionBody(Body):
 
 
 class PolicyInfoBody(Body):
-    """A policy that there is."""
+    """A policy."""
 
     name: str
     """Its name, by which it is chosen."""
@@ -42,14 +42,14 @@ class PolicyInfoBody(Body):
 
 
 class PolicyList(Body):
-    """The policies that come with Stoker."""
+    """Stoker's own policies."""
 
     policies: list[PolicyInfoBody]
     """A policy for each name."""
 
 
 class ShadowBody(Body):
-    """A policy that looks on, and how it fared since it was set."""
+    """The shadow policy, with its statistics since it was set."""
 
     name: Said
     """Name of the policy."""
@@ -79,7 +79,7 @@ class HeldBody(Body):
 
 
 class CoverageBody(Body):
-    """How estimates of jobs that waited came true since the daemon's start."""
+    """Accuracy of the estimates of waiting jobs since the daemon's start."""
 
     start: HeldBody
     """Counts of starts."""
@@ -141,7 +141,7 @@ class OutcomeBody(Body):
 
 
 class DifferenceBody(Body):
-    """A decision that two policies took otherwise."""
+    """A decision on which two policies differ."""
 
     at: float
     """Time of the decision, seconds since the epoch."""
@@ -158,7 +158,7 @@ class DifferenceBody(Body):
 
 
 class TotalsBody(Body):
-    """Sums over the decisions that two policies took."""
+    """Sums over the decisions of two policies."""
 
     acting: Said
     """The acting policy."""
@@ -188,7 +188,7 @@ class TotalsBody(Body):
 
 
 class ComparisonBody(Body):
-    """How shadow policies would have decided, over the latest decisions.
+    """Decisions of shadow policies, over the latest decisions.
 
     A cost is an estimate for one decision by itself: the price of the VMs that it takes into use, for as long
     as the job ran under the acting policy.

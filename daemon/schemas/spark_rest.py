@@ -73,7 +73,7 @@ class CreatedBody(_Answer):
 
 
 class StatusBody(_Answer):
-    """How a submission is doing."""
+    """State of a submission."""
 
     action: Literal["SubmissionStatusResponse"] = "SubmissionStatusResponse"
     """The answered action."""
@@ -104,7 +104,7 @@ class AllKilledBody(_Answer):
 
 
 class ClearedBody(_Answer):
-    """Why nothing was cleared."""
+    """Reason for the refusal."""
 
     action: Literal["ClearResponse"] = "ClearResponse"
     """The answered action."""

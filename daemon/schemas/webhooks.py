@@ -29,7 +29,7 @@ class TellingBody(base.Body):
 
 
 class WebhookBody(base.Body):
-    """A webhook, and how well it is told; since this daemon leads."""
+    """A webhook, with the state of its delivery since this daemon leads."""
 
     name: str
     """Its name in the config."""

@@ -47,7 +47,7 @@ class CaseSpec(DocumentedModel):
 
 
 class WhatIf(DocumentedModel):
-    """A question about the queue."""
+    """Request for a forecast of the queue."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -66,7 +66,7 @@ class WhatIf(DocumentedModel):
 
 
 class JobAheadBody(Body):
-    """When a job that waits runs."""
+    """Forecast of a waiting job."""
 
     id: str
     """The job's id."""

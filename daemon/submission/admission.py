@@ -182,7 +182,7 @@ class Intake:
             return []
         near = "".join(f"; did you mean {each}?" for each in get_close_matches(kind, self._profiles, 1))
         known = ", ".join(sorted(self._profiles)) or "none"
-        guessed = f"no such job was measured (measured are {known}), so its duration is guessed"
+        guessed = f"no job of its type was measured (measured are {known}), so its duration is guessed"
         return [f"type: {kind}: {guessed}{near}"]
 
     def _room(self) -> int:
@@ -194,7 +194,7 @@ class Intake:
         return bisect_right([*accumulate(each.spec.count or 1 for each in submitted)], self._room())
 
     def _crowded(self) -> RejectedError:
-        detail = f"as many jobs are queued as may be (max_queued_jobs: {self._most})"
+        detail = f"the maximum number of jobs is queued (max_queued_jobs: {self._most})"
         if room := self._room():
             detail = f"there is room for {room} of these jobs (max_queued_jobs: {self._most})"
         return RejectedError(429, "The queue is full", detail, {"Retry-After": queue_admission.PAUSE})

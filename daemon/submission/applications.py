@@ -207,7 +207,7 @@ class Applications:
         elif goodbye.stopped:
             state, why = "finished", "its driver stopped"
         else:
-            why = "its driver ended by System.exit, with a code that nobody knows"
+            why = "its driver ended by System.exit, with an unknown code"
         self._put_and_wait(ev.DriverEnded(self._now(), job_id, code, why, state=state), _LEAVE_PATIENCE)
 
     def sparks(self) -> tuple[str, Sequence[ServedSpark]]:

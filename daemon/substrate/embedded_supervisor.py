@@ -76,7 +76,7 @@ class EmbeddedWatch:
                 f"after {after:g} s it is ended, its tasks with it, and started again"
             )
         again = f", started again {times(self._restarts)}" if self._restarts else ""
-        stopped = f", its keeper stood still {times(self._stopped)} (SIGSTOP)" if self._stopped else ""
+        stopped = f", its supervisor was stopped {times(self._stopped)} (SIGSTOP)" if self._stopped else ""
         return f"ok{again}{stopped}"
 
     def _watch(self) -> None:
@@ -103,7 +103,7 @@ class EmbeddedWatch:
         self._next_question = now + PERIOD
         if self.embedded.stopped():
             self._stopped += 1
-            log.warning("the embedded mesos' keeper was stopped, and is continued", pid=self.embedded.pid)
+            log.warning("the embedded mesos' supervisor was stopped, and is continued", pid=self.embedded.pid)
             self.embedded.let_go_on()
         if self.embedded.answers():
             self._unanswered = 0

@@ -25,7 +25,7 @@ from environment.view import ClusterView
 if TYPE_CHECKING:
     from daemon.what_if.recorded_jobs import RecordedJobs
 
-_NOT_SO = "This cannot be played"
+_NOT_SO = "This cannot be simulated"
 #: Maximum number of VMs that all cases of a question add to the present ones: they are made in the daemon.
 _MOST = 10_000
 
@@ -108,15 +108,15 @@ class Case:
         said = []
         if self.cluster is not None:
             if now.recorded is None:
-                said.append("on another cluster nothing runs at first: only the waiting jobs are played")
+                said.append("another cluster starts empty: only the waiting jobs are simulated")
             if now.jvms is not None:
                 said.append(
-                    f"another cluster has machines of its own: mesos.jvms, {now.jvms}, is of this one"
+                    f"another cluster has its own machines: the limit mesos.jvms, {now.jvms}, is of this one"
                 )
         if self.add:
-            said.append("VMs that are added are there at once")
+            said.append("added VMs are available at once")
         if self.remove:
-            said.append("VMs that are removed are idle ones")
+            said.append("removed VMs are idle ones")
         return tuple(said)
 
 
@@ -134,7 +134,7 @@ def _size(cluster: Cluster) -> int:
 def _on(cluster: Cluster, now: Present) -> Present:
     """The queue on another cluster, where nothing runs, and which this machine need not carry."""
     if any(pool.spot and pool.spot.history for pool in cluster.pools):
-        why = "cluster: prices of spot VMs that change are in files, which are not read for a question"
+        why = "cluster: changing prices of spot VMs are in files, which are not read for a request"
         raise RejectedError(422, _NOT_SO, why)
     try:
         vms = vms_of(cluster)
@@ -195,7 +195,7 @@ def _fewer(view: ClusterView, remove: Mapping[str, int]) -> ClusterView:
 def _types(view: ClusterView, asked: Mapping[str, int]) -> dict[str, Vm]:
     """A VM of each type; RejectedError where VMs come and go, or a type is none of the cluster's."""
     if view.openings is not None:
-        raise RejectedError(422, _NOT_SO, "here VMs open and close by themselves, as many as are needed")
+        raise RejectedError(422, _NOT_SO, "here pools open and close VMs as needed")
     types = {vm.type: vm for vm in view.vms}
     if unknown := sorted({*asked} - {*types}):
         raise RejectedError(422, _NOT_SO, f"no VM is of type {unknown[0]}; there are {', '.join(types)}")
@@ -208,8 +208,8 @@ def always(now: Present) -> tuple[str, ...]:
         return (*now.recorded.assumes, _costs(now))
     return (
         "no more jobs are submitted, and no VM or executor is lost",
-        "running jobs end when they are believed to, or at draws around that; an unknown duration is guessed",
-        "all cases and policies have the same draws of durations, as far as there was time for them",
+        "running jobs end at their expected time, or at draws around it; an unknown duration is guessed",
+        "all cases and policies use the same draws of durations, as far as the time limit allows",
         "jobs start as soon as they are placed: launches take no time",
         _costs(now),
     )

@@ -39,7 +39,7 @@ class FairQueue:
         try:
             with self._changed:
                 if not self._changed.wait_for(lambda: self._next() is place, patience):
-                    raise RejectedError(503, "Not now", "other questions are being answered", _LATER)
+                    raise RejectedError(503, "Not now", "other requests are being answered", _LATER)
                 self._answered = place
                 self._last[who] = max(self._last.values(), default=0) + 1
             yield
@@ -53,10 +53,10 @@ class FairQueue:
     def _joins(self, who: str) -> _Place:
         with self._changed:
             if sum(place.who == who for place in self._line) >= _EACH:
-                why = f"{_EACH} questions of yours are being answered, or wait for that"
-                raise RejectedError(429, "One after the other", why, _LATER)
+                why = f"{_EACH} of your requests are being answered, or wait"
+                raise RejectedError(429, "Too many requests", why, _LATER)
             if len(self._line) >= _ALL:
-                raise RejectedError(503, "Not now", f"{_ALL} questions are already waiting", _LATER)
+                raise RejectedError(503, "Not now", f"{_ALL} requests are already waiting", _LATER)
             place = _Place(who)
             self._line.append(place)
             return place

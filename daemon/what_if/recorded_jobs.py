@@ -36,14 +36,14 @@ class RecordedJobs:
     def assumes(self) -> tuple[str, ...]:
         """Assumptions made when it is played."""
         return (
-            "the cluster is the present one, or the case's, and idle at the beginning: earlier jobs are "
-            "not in it, nor those pruned since",
-            "jobs come at their submission, or when their dependencies or start times released them; "
+            "the cluster is the present one, or the case's, and idle at the beginning: earlier jobs and "
+            "pruned jobs are left out",
+            "jobs arrive at their submission, or when their dependencies or start times released them; "
             f"those that ended before they had run, or are still held, are left out ({self.left_out})",
             f"ended jobs ({len(self.took)} of {len(self.jobs)}) have their true duration wherever they are "
             "placed as their type prefers, even those that failed or were stopped; others their believed "
             "one",
-            "policies know durations only as they were believed",
+            "policies know only the durations expected at the time",
             "no VM or executor is lost, and jobs start as soon as they are placed: launches take no time",
         )
 
@@ -74,10 +74,12 @@ def recorded(page: Page, since: float) -> RecordedJobs:
             took[job.id] = max(record.finished_at - began, 0.0)
         found.append(replace(job, submitted_at=record.entered_at, after=(), start_at=None))
         if len(found) > _MOST:
-            why = f"since: at most {_MOST} jobs are played, and more have come since then"
+            why = f"since: at most {_MOST} jobs are simulated, and more were submitted since then"
             raise RejectedError(422, "Too much at once", why)
     if not found:
-        raise RejectedError(422, "Nothing to play", "since: no job has come since then that ran, or waits")
+        raise RejectedError(
+            422, "No jobs to simulate", "since: no job that was submitted since then has run or waits"
+        )
     jobs = tuple(sorted(found, key=lambda job: job.submitted_at))
     return RecordedJobs(since, jobs, took, left_out)
 

@@ -151,7 +151,7 @@ class WhatIfService:
         crew = self._own if own else self._users
         check_size(cases)
         if (number := len(cases) * len(policies)) > _PLAYED:
-            why = f"cases times policies: at most {_PLAYED} are played, found {number}"
+            why = f"cases times policies: at most {_PLAYED} are simulated, found {number}"
             raise RejectedError(422, "Too much at once", why)
         for name, _ in policies:
             self._check(name)

@@ -191,7 +191,7 @@ class PreemptionState:
                 )
         rights = {"priority": "its priority is higher", "guarantee": "its queue has less than is guaranteed"}
         what = ", ".join(each.told for each in took)
-        why = f"takes {what}, as {rights[found.by]}; waits until that is given up"
+        why = f"takes {what}, as {rights[found.by]}; waits until that is released"
         taker.took = (*taker.took, *took)[-_REMEMBERED:]
         self._takings[taker.job.id] = PendingTransfer(
             taker.job.id, tuple(tasks), now, now + TAKING_PATIENCE, why

@@ -230,7 +230,7 @@ class _Search:
             ):
                 return queue.path
         if not found:
-            raise NothingTakenError(f"nothing is guaranteed to its queue {job.queue}")
+            raise NothingTakenError(f"its queue {job.queue} has no guarantee")
         raise NothingTakenError(f"with it, {found[-1].path} would exceed its guarantee")
 
     def _held_in(self, path: str, names: Resources) -> dict[str, int]:

@@ -99,9 +99,7 @@ class VictimSelector:
         for base in (limited, limited[:0]):
             if (choice := self._with_jobs(whole, elastic, base, need)) is not None:
                 return choice, count
-        raise NothingTakenError(
-            "the queues that it could take from would have less than is guaranteed to them"
-        )
+        raise NothingTakenError("the queues that it could preempt would have less than their guarantees")
 
     def _with_jobs(self, whole: IntArray, elastic: IntArray, base: IntArray, need: int) -> Victims | None:
         """Whole jobs that make room together with executors of elastic ones, with these if need be."""

@@ -154,7 +154,7 @@ class SmallScheduler:
 
     def warnings(self, kind: str) -> Sequence[str]:
         """Nobody has measured sorting of words."""
-        return [f"type: {kind}: no such job was measured"] if kind == "wordsort" else []
+        return [f"type: {kind}: no job of its type was measured"] if kind == "wordsort" else []
 
     def kill(self, job_id: str) -> JobRecord:
         """End the job at once."""

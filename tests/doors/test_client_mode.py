@@ -317,4 +317,4 @@ def test_the_settings_are_as_documented(daemon: Daemon, tmp_path: Path) -> None:
     assert jar.stat().st_size > 10_000
     assert other["spark.authenticate.secret"] != printed_settings["spark.authenticate.secret"]
     refusal = daemon.stoker("spark-conf", "--version", "2.4", code=2)
-    assert "stoker: --version: Spark 2.4 is not served; served are 4.3" in refusal
+    assert "stoker: --version: Spark 2.4 is not available; available are 4.3" in refusal

@@ -49,4 +49,4 @@ def test_a_spark_that_is_not_served_is_refused_at_the_door(daemon: Daemon) -> No
     """With those that are."""
     with Stoker(daemon.stage.url) as client, pytest.raises(StokerError) as refused:
         client.submit_spec({"app": str(daemon.app), "spark": "4.9"})
-    assert "spark: 4.9 is not served here; served are 4.3 (the default), 3.5" in str(refused.value)
+    assert "spark: 4.9 is not available here; available are 4.3 (the default), 3.5" in str(refused.value)

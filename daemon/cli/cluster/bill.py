@@ -21,7 +21,7 @@ Days = Annotated[
 ]
 CsvOutput = Annotated[
     Literal["table", "json", "csv"],
-    typer.Option("-o", "--output", help="For people, the API's own JSON, or for spreadsheets."),
+    typer.Option("-o", "--output", help="Format: a table, the API's JSON, or CSV."),
 ]
 
 #: Purposes of payments, in the order of the table.
@@ -82,7 +82,7 @@ def table(answer: Json) -> Iterator[Any]:
     from daemon.cli.shared import render
 
     if answer["since"] is None:
-        yield "Nothing was paid for in these days."
+        yield "There were no costs on these days."
         return
     total, by = answer["total"], answer["by"]
     yield f"{money(total['total'])} from {answer['since']} to {answer['until']} (UTC)"
@@ -129,7 +129,7 @@ def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]
     yield ""
     yield render.wrapped(
         "Cost that jobs used while each policy decided. It depends on the jobs of that time, so it ranks "
-        "no policy: `stoker what-if --since today --policy ff,greedy` plays the same jobs under each."
+        "no policy: `stoker what-if --since today --policy ff,greedy` simulates the same jobs under each."
     )
 
 

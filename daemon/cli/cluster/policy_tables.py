@@ -23,8 +23,8 @@ def policies(found: Sequence[Json], current: str, wide: bool) -> RenderableType:
         )
         for info in found
     ]
-    columns = ["", "name", "what it does", *(["options"] if wide else [])]
-    return render.fitted(columns, rows, wide=wide, wrap=("what it does",))
+    columns = ["", "name", "description", *(["options"] if wide else [])]
+    return render.fitted(columns, rows, wide=wide, wrap=("description",))
 
 
 def _option(option: Json) -> str:
@@ -57,7 +57,7 @@ def policy(status: Json) -> RenderableType:
         if shadow["last_fault"]:
             rows.append(("its last fault", shadow["last_fault"]))
     if status["busy"]:
-        rows.append(("busy", f"for {render.duration(status['busy'])} with a decision taken from it"))
+        rows.append(("busy", f"for {render.duration(status['busy'])} with a decision that timed out"))
     return render.pairs(rows)
 
 
@@ -107,7 +107,7 @@ def comparison(found: Json) -> Iterator[RenderableType]:
     yield render.wrapped(
         "Each decision by itself, on the cluster that the acting policy made: the price of the VMs newly "
         "taken, for as long as the job ran. That is neither a bill nor what the jobs would have cost under "
-        "the other policy: `stoker what-if --since today` plays that."
+        "the other policy: `stoker what-if --since today` simulates that."
     )
 
 

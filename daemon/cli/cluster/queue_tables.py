@@ -21,7 +21,7 @@ def queues(answer: Json, wide: bool) -> Iterator[RenderableType]:
     """All queues, each below its parent, and the order of jobs; unless `wide`, only the columns that fit."""
     found = answer["queues"]
     if not found:
-        yield "No queues: a job's queue is any name, and means nothing. `stoker queue set NAME` makes one."
+        yield "No queues: a job's queue may be any name, without effect. `stoker queue set NAME` creates one."
     else:
         columns = ["queue", "weight", "due", "share", "used", "guaranteed", "holds", "most"]
         columns += ["running", "waiting", "today", "waits longest"]
@@ -33,7 +33,7 @@ def queues(answer: Json, wide: bool) -> Iterator[RenderableType]:
     if any(queue["changed"] for queue in found):
         yield "* set while the daemon ran; the config differs."
     if not all(queue["known"] for queue in found):
-        yield "Queues in brackets no longer exist; their jobs go on, and they accept no others."
+        yield "Queues in brackets no longer exist; their jobs continue, and they accept no new ones."
 
 
 def _row(queue: Json) -> tuple[str, ...]:
@@ -68,12 +68,12 @@ def queue(found: Json) -> RenderableType:
         ("guaranteed", _bounds(settings["guaranteed"])),
         ("most", _bounds(settings["most"])),
         ("most per user", _bounds(settings["most_per_user"])),
-        ("who may submit", "everybody" if submit is None else ", ".join(submit) or "nobody"),
+        ("may submit", "everybody" if submit is None else ", ".join(submit) or "nobody"),
         ("priority", str(found["priority"])),
         ("spot VMs", found["spot"]),
         ("weights of users", users or render.NONE),
         ("holds", f"{_held(found)}, which is {percent(found['share'], 1)} of the cluster"),
-        ("used of late", percent(found["used"], 1)),
+        ("recent use", percent(found["used"], 1)),
         ("jobs", f"{found['running']} running, {found['waiting']} waiting"),
         ("waits longest", _longest(found)),
         ("cost today", render.money(found["dollars_today"])),
@@ -81,7 +81,7 @@ def queue(found: Json) -> RenderableType:
     if found["changed"]:
         rows.append(("set", "while the daemon ran; the config differs"))
     if not found["known"]:
-        rows.append(("gone", "it accepts no jobs any more; those that it has go on"))
+        rows.append(("gone", "it accepts no more jobs; its jobs continue"))
     return render.pairs(rows)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from stoker import Stoker
 
-user = typer.Typer(help="Make, list and end users and their tokens.", rich_markup_mode=None)
+user = typer.Typer(help="Manage users and their tokens.", rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
 
@@ -126,9 +126,9 @@ def end(
     """
     number = _token_id(what)
     if number is None:
-        return Fetched(client.end_user(what), f"{what} is no user any more.")
+        return Fetched(client.end_user(what), f"The user {what} was revoked.")
     answer = client.end_token(number)
-    return Fetched(answer, f"The token {number} of {answer['name']} is good no more.")
+    return Fetched(answer, f"The token {number} of {answer['name']} was revoked.")
 
 
 @user.command("whoami")
@@ -139,7 +139,7 @@ def whoami(client: "Stoker") -> Fetched:
     Example: stoker user whoami
     """
     answer = client.whoami()
-    name = answer["name"] or "nobody in particular"
+    name = answer["name"] or "no user"
     jobs = "own jobs" if answer["sees"] == "own" else "all jobs"
     return Fetched(answer, f"{name}, with the role {answer['role']}; sees {jobs}")
 

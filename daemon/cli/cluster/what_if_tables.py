@@ -25,22 +25,22 @@ def ahead(answer: Mapping[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
         who = f"{render.count(waiting, 'job')} came since {render.clock(answer['at'])}"
     if answer["others"]:
         who += (
-            f", and {answer['others']} more that are not played: they pause, wait aside, or stand far "
-            "behind in the order"
+            f", and {answer['others']} more that are not simulated: paused, held by a limit, or far behind "
+            "in the order"
         )
     if not waiting and not answer["recorded"]:
         yield render.wrapped(
-            "No job waits, so all policies do the same; --since plays the jobs of a past time."
+            "No job waits, so all policies give the same result; --since simulates past jobs."
         )
     fixed = [each["fixed"] for each in found if each["draws"]]
     if answer["note"]:
         yield from (render.wrapped(answer["note"]), "")
-    how = "Means of the draws, and below them from where to where 9 of 10 are:"
+    how = "Means of the draws, and below them the range of 9 of 10:"
     if answer["recorded"]:
         how = "Each has its true duration:"
     yield render.wrapped(f"{who}. {how}")
     if any(fixed) and (waiting or answer["recorded"]):
-        where = "No VM comes or goes here, so" if all(fixed) else "Where no VM comes or goes,"
+        where = "No VM opens or closes here, so" if all(fixed) else "Where no VM opens or closes,"
         yield render.wrapped(
             f"{where} no policy changes the bill. Policies change the cost of jobs: the price of VMs while "
             "jobs hold them (eq. 4)."

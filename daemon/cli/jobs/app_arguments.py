@@ -41,5 +41,5 @@ class SubmitCommand(TyperCommand):
     def _say_whose(self, ctx: Any, target: str, arguments: list[str]) -> None:
         ours = {flag for param in self.get_params(ctx) for flag in param.opts if flag.startswith("-")}
         if found := [text for text in arguments if text.partition("=")[0] in ours]:
-            told = f"{', '.join(found)}: for the application, as it stands after {target}"
-            print(f"stoker: {visible(told)}; what is for stoker stands before it", file=sys.stderr)
+            told = f"{', '.join(found)}: passed to the application, since it comes after {target}"
+            print(f"stoker: {visible(told)}; put options of stoker before it", file=sys.stderr)

@@ -44,7 +44,7 @@ def _shown(found: Json, files: int) -> "Iterator[RenderableType]":
     taken = (
         f"{counted(job['count'], 'job')} ({job['name']}), each" if job["count"] else f"A job ({job['name']})"
     )
-    yield f"{taken} of {job_tables.job_line(job)}, would be taken. Nothing was submitted."
+    yield f"{taken} of {job_tables.job_line(job)}, would be accepted. Nothing was submitted."
     rows: list[tuple[str, Any]] = []
     if found["placement"]:
         rows.append(("placed now", "; ".join(map(_place, found["placement"]))))

@@ -49,7 +49,7 @@ def events(
 
     begin = None if since is None else moment(since, datetime.now().astimezone())
     if job_id is not None and is_group(job_id := named(client, job_id)):
-        raise CommandError(f"{job_id} is no job's id or name; without one, all events are told")
+        raise CommandError(f"{job_id} is no job's id or name; without one, all events are listed")
     for event in watch.events(client, job_id, begin, follow, notice):
         if output == "json":
             print(visible_json(json.dumps(event, ensure_ascii=False)))

@@ -96,7 +96,7 @@ def _choice(alike: Sequence[Json]) -> Iterator[RenderableType]:
         who, first = f"Executor {choice['executor']}", ""
         if last is not choice:
             who = f"Executors {choice['executor']} to {last['executor']}"
-            first = "; as the first of them found it"
+            first = "; seen at the first of them"
         yield f"{who} on {choice['vm']}{size}: {choice['why']}{first}"
     candidates = choice["candidates"]
     scored = any(candidate["score"] is not None for candidate in candidates)

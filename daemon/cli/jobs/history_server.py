@@ -87,7 +87,9 @@ def history(
             why = "this runs on the daemon's host, whose --config says where its jobs are"
             raise CommandError(f"{data_dir}: holds no jobs: {why}") from None
         except PermissionError:
-            raise CommandError(f"{data_dir}: is another user's: run this as who runs the daemon") from None
+            raise CommandError(
+                f"{data_dir}: belongs to another user: run this as the daemon's user"
+            ) from None
         except OSError as error:
             raise CommandError(f"the event logs cannot be copied: {error}") from None
         if not copied.logs:
@@ -132,7 +134,7 @@ def _newest_spark(config: "Config") -> "SparkHome":
         with contextlib.suppress(ValueError):
             here.append(homes.here(name))
     if not here:
-        raise CommandError("no Spark is on this host: `stoker spark add` fetches one")
+        raise CommandError("no Spark on this host: `stoker spark add` downloads one")
     return max(here, key=lambda home: home.line)
 
 

@@ -96,7 +96,7 @@ def jobs(
         asked |= {"group": group, "label": ", ".join(label) if label else None}
         yield from job_tables.jobs(answer["jobs"], wide, _filters(asked))
         if answer["next"] is not None:
-            yield f"There are more: these are the newest {limit}; --limit N lists others, too."
+            yield f"There are more: these are the newest {limit}; --limit N lists more."
 
     answer = listed()
     if not answer["jobs"]:

@@ -125,7 +125,7 @@ def _check_uploads(client: "Stoker", job_id: str, spec: Any) -> None:
         for reference in [references] if isinstance(references, str) else references:
             file = uploaded(reference)
             if file is not None and not client.run(flows.uploaded(file.sha256))["complete"]:
-                gone = f"{file.name} was uploaded for it and is kept no longer"
+                gone = f"{file.name} was uploaded for it and has been removed"
                 raise CommandError(f"{job_id}: {gone}: submit it anew")
 
 
@@ -157,4 +157,4 @@ def decommission(
     answer = client.decommission(job_id, executors, reason)
     numbers = ("executor " if len(executors) == 1 else "executors ") + ", ".join(map(str, executors))
     shows = f"`stoker job {answer['id']}` shows it"
-    return Fetched(answer, f"The driver of {answer['id']} gives {numbers} up; {shows}.")
+    return Fetched(answer, f"The driver of {answer['id']} releases {numbers}; {shows}.")

@@ -70,7 +70,7 @@ def _of(served: Mapping[str, Any], version: str | None) -> Mapping[str, Any]:
         if version in (one["name"], one["version"]) or one["version"].split(".")[:2] == line:
             return one
     names = ", ".join(one["name"] for one in sparks) or "none"
-    raise CommandError(f"--version: Spark {version} is not served; served are {names}")
+    raise CommandError(f"--version: Spark {version} is not available; available are {names}")
 
 
 def _write(path: Path, content: bytes) -> None:

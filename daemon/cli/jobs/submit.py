@@ -187,7 +187,7 @@ def submit(
     pairs = {"conf": conf or [], "env": env or [], "label": label or [], "resource": resource or []}
     spec = _spec(target, arguments or [], given, pairs)
     if dry_run and wait:
-        raise CommandError("--dry-run submits nothing: there is no end for --wait to wait for")
+        raise CommandError("--wait cannot be combined with --dry-run, which submits nothing")
     from daemon.cli.jobs.upload import is_here, upload_files
 
     uploads = upload or (upload is None and not is_here(client.settings.url))
@@ -261,7 +261,7 @@ def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[
         given["resources"] = amounts(pairs["resource"], "--resource")
         spec = read_spec(target, arguments, flags | {key: value for key, value in given.items() if value})
         if "driver" in flags and spec.driver is not None and "on" not in spec.driver.model_fields_set:
-            raise ConfigError("--driver-memory, --driver-cores: go with --driver host or --driver cluster")
+            raise ConfigError("--driver-memory, --driver-cores: need --driver host or --driver cluster")
     except ConfigError as error:
         raise CommandError(str(error)) from None
     return spec.model_dump(mode="json", exclude_unset=True)
@@ -296,6 +296,6 @@ def _wait(client: "Stoker", submitted: Any) -> Any:
                 console.print(line)
                 status.update(f"{job['state']} ...")
     except KeyboardInterrupt:
-        console.print(f"The job goes on; `stoker kill {submitted['id']}` ends it.")
+        console.print(f"The job continues; `stoker kill {submitted['id']}` ends it.")
         raise
     return job

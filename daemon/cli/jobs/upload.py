@@ -45,7 +45,7 @@ def name_files(client: Stoker, spec: Mapping[str, Any]) -> tuple[dict[str, Any],
         _check_name(path)
         reference = yield from flows.measure(sizes, path)
         if path.name.endswith(".jar") and not zipfile.is_zipfile(path):
-            raise CommandError(f"{path}: no jar, as it is not in the format of zip files")
+            raise CommandError(f"{path}: not a jar: it is not in the format of zip files")
         return reference
 
     return client.run(flows.placed_files(spec, measure)), sizes

@@ -49,6 +49,6 @@ def check(
     from daemon.cli.shared import render
 
     rows = [(finding.key, finding.verdict, finding.what) for finding in findings]
-    render.show(render.table(("key", "", "what was found"), rows))
+    render.show(render.table(("key", "", "result"), rows))
     print("A daemon could start with it." if not wrong else f"{wrong} to be mended first.")
     return 1 if wrong else 0

@@ -30,7 +30,7 @@ def look_at_daemon(report: DoctorReport, url: str, token_file: Path | None, ca: 
         except StokerError as error:
             return find(str(error), "start it with `stoker up`, or mend STOKER_URL")
         if alive.get("status") != "ok":
-            return find("it answers otherwise than a Stoker daemon does", "mend STOKER_URL")
+            return find("it does not answer as a Stoker daemon does", "mend STOKER_URL")
         if (there := alive.get("version")) != (here := version("stoker")):
             find(f"it is of version {there}, this is {here}", "install the same version here as there")
         if not ready.get("ready"):

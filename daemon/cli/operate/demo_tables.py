@@ -130,7 +130,7 @@ def staying(url: str, job_id: str) -> str:
     stoker = _command()
     return (
         f"\nThe jobs are on the page at {url}, which stays until Ctrl-C. In another terminal:\n"
-        f"  {stoker} explain {job_id}\n"
+        f"  {stoker} job {job_id}\n"
         f"  {stoker} submit FILE"
     )
 
@@ -140,16 +140,16 @@ def outlook(config_file: Path | None, url: str, job_id: str) -> str:
     stoker = _command()
     if config_file is None:
         return (
-            f"Nothing is left running. Next: `{stoker} demo --policy rr` decides otherwise,"
-            " and with --stay its page stays;\n"
+            f"No process is left running. Next: `{stoker} demo --policy rr` uses another policy,"
+            " and --stay keeps its page open;\n"
             f"or `{stoker} up`, and in another terminal `{stoker} submit FILE`, `{stoker} jobs`."
         )
     return (
-        f"Nothing is left running; store and logs are in {config_file.parent}. To look further:\n"
+        f"No process is left running; store and logs are in {config_file.parent}. To look further:\n"
         f"  {stoker} up --config {config_file}\n"
         f"and in another terminal\n"
         f"  {stoker} jobs --url {url}\n"
-        f"  {stoker} explain {job_id} --url {url}"
+        f"  {stoker} job {job_id} --url {url}"
     )
 
 

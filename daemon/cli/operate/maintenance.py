@@ -99,7 +99,7 @@ def doctor(
     ] = False,
     url: Annotated[
         str | None,
-        typer.Option("--url", envvar="STOKER_URL", help="A daemon to be looked at as well: is it ready?"),
+        typer.Option("--url", envvar="STOKER_URL", help="URL of a daemon to check as well."),
     ] = None,
     token_file: TokenFile = None,
     ca: Ca = None,

@@ -187,7 +187,7 @@ def _how_to_ask(secret: Path) -> str:
 
     file = shlex.quote(str(secret))
     return (
-        f"Principal {PRINCIPAL}, its secret is in {secret}; so another daemon or curl gets in:\n"
+        f"Principal {PRINCIPAL}, its secret is in {secret}; to connect another daemon or curl:\n"
         f"  stoker up --set mesos.master=ADDRESS --set mesos.principal={PRINCIPAL} "
         f"--set mesos.secret_file={file}\n"
         f'  curl -K <(printf \'user = "{PRINCIPAL}:%s"\' "$(cat {file})") http://ADDRESS/state'

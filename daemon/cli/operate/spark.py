@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from framework.spark import SparkHomes
 
 spark = typer.Typer(
-    help="Show which versions of Spark jobs can have; fetch another one, or remove it.",
+    help="List, download or remove Spark versions.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -41,7 +41,7 @@ def list_sparks(config: ConfigFile = None, settings: Settings = None, output: Ou
     from daemon.cli.shared import render
 
     ill = any(each["problem"] for each in served)
-    columns = ("name", "version", "from", "home", "Java", *(("what is missing",) if ill else ()))
+    columns = ("name", "version", "from", "home", "Java", *(("missing",) if ill else ()))
     rows = [
         (
             f"{each['name']} (default)" if each["default"] else each["name"],
@@ -56,7 +56,7 @@ def list_sparks(config: ConfigFile = None, settings: Settings = None, output: Ou
     if rows:
         render.show(render.table(columns, rows))
     else:
-        print("No Spark is served.")
+        print("No Spark version is available.")
     for name in others:
         print(f"`stoker spark add {name}` fetches {name}.")
 

@@ -18,9 +18,7 @@ Level = Literal["debug", "info", "warning", "error"]
 def up(
     config: ConfigFile = None,
     settings: Settings = None,
-    log_level: Annotated[
-        Level, typer.Option("--log-level", help="The least serious events to log.")
-    ] = "info",
+    log_level: Annotated[Level, typer.Option("--log-level", help="Minimum level of logged events.")] = "info",
 ) -> int:
     """Run the daemon until SIGTERM or Ctrl-C.
 

@@ -112,7 +112,7 @@ def audit(
     ] = None,
     output: Annotated[
         Literal["table", "json", "csv"],
-        typer.Option("-o", "--output", help="For people, everything as JSON, or a table for spreadsheets."),
+        typer.Option("-o", "--output", help="Format: a table, everything as JSON, or CSV."),
     ] = "table",
 ) -> None:
     """Show the actual and the possible cost of Spark applications from their event logs; needs no daemon.

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 #: Maximum number of queues or users that are shown of a run; of more, those furthest from their fair parts.
 _SHOWN = 30
 _EXPLAINED = """
-share: of the cluster, of what is scarcest to it, while it had jobs
-fair: the same if what all held were divided by weight among those that wanted more, within their bounds
+share: dominant share of the cluster, while it had jobs
+fair: the same, had all usage been divided by weight among those with demand, within their limits
 slow: completion over duration, mean and 95 %; wait: the longest
-late: jobs over after their deadlines, of how many that have one"""
+late: jobs that ended after their deadlines, of those with one"""
 
 
 @dataclass
@@ -105,7 +105,7 @@ def show(runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing
     from daemon.cli.shared import render
 
     same = undrawn(runs)
-    order = ", ".join(sharing.order) if sharing else "fifo, whatever the queue"
+    order = ", ".join(sharing.order) if sharing else "fifo over all queues"
     render.show(f"\nOrder: {order}; the same for all policies.")
     for policy, every in fairness_of(runs, by, sharing).items():
         found = every[:1] if policy in same else every  # more are that run again

@@ -167,7 +167,7 @@ def simulate(
     ] = "runs",
     output: Annotated[
         Literal["table", "json", "csv"],
-        typer.Option("--output", "-o", help="For people, the API's own JSON, or rows for spreadsheets."),
+        typer.Option("--output", "-o", help="Format: a table, the API's JSON, or rows as CSV."),
     ] = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed.

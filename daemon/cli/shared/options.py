@@ -35,15 +35,17 @@ Ca = Annotated[
     ),
 ]
 Output = Annotated[
-    Literal["table", "json"], typer.Option("-o", "--output", help="For people, or the API's own JSON.")
+    Literal["table", "json"], typer.Option("-o", "--output", help="Format: a table, or the API's JSON.")
 ]
 ListOutput = Annotated[
     Literal["table", "wide", "json", "yaml", "name"],
     typer.Option(
         "-o",
         "--output",
-        help="For people (wide: with all columns, however long), the API's own JSON, the same as YAML, or "
-        "names alone, one a line.",
+        help=(
+            "Format: a table (wide: all columns in full), the API's JSON, the same as YAML, or names, one "
+            "per line."
+        ),
     ),
 ]
 BeliefOption = Annotated[

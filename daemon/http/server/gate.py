@@ -272,7 +272,7 @@ def _unkind(headers: Headers, what: str, kind: str) -> Refusal:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name}: not a valid JSON number")
 
 
 def _is_deep(value: Any) -> bool:

@@ -104,7 +104,7 @@ class Scheduler(LiveStatus, Protocol):
         ...
 
     def cluster(self) -> ClusterStatus:
-        """All VMs that are there."""
+        """All VMs, fixed and open ones."""
         ...
 
     def mended(self, drawn: "JobForecast") -> "JobForecast":

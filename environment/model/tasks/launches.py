@@ -78,7 +78,7 @@ class Launches:
         most = len(self._asked(job, placement, new=new))
         least = min(job.job.fewest, most) if new else min(most, 1) if grows else most
         if not most:
-            return "it is short of no more executors now"
+            return "it needs no more executors now"
         if not least <= len(placement.vm_ids) <= most:
             needed = f"{most}" if least == most else f"{least} to {most}"
             return f"{needed} of its executors are to be placed and not {len(placement.vm_ids)}"

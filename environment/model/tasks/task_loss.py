@@ -37,7 +37,7 @@ class TaskLoss:
         """
         if job.job.dynamic is None:
             names = ", ".join(f"{_name(task)} on {task.vm_name}" for task in executors)
-            self._lost(job, f"is to do without {names} ({why}), and gets as many others")
+            self._lost(job, f"loses {names} ({why}), and gets as many replacements")
             return
         for task in executors:
             task.replaced = True  # how many it wants is known without it

@@ -234,7 +234,7 @@ class Fleet:
         if lease.state != "draining":
             return
         lease.state, lease.draining_at = "up" if lease.agent_id else "booting", None
-        lease.reason = "its provider leaves it after all"
+        lease.reason = "its provider does not take it away after all"
         if not lease.agent_id:
             self.joining.wait_for(lease)
         self._places.leave_out(lease, "")

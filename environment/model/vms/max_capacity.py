@@ -18,7 +18,7 @@ from environment.resources import Resources, thousandths, told, total
 from environment.types import PlacementRequest, Vm
 
 #: Why a driver on the cluster has no place where all VMs are spot VMs.
-ONLY_SPOT = "its driver may be on no spot VM, and there are no others"
+ONLY_SPOT = "its driver may not run on spot VMs, and there are no others"
 
 
 def over_quota(quota: Quota, asked: Resources) -> str | None:

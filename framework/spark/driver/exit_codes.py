@@ -30,7 +30,7 @@ _SENDERS: Mapping[str, str] = MappingProxyType(
 #: Meaning of each exit code of Spark, the shell, and the script that starts drivers.
 _MEANINGS: Mapping[int, str] = MappingProxyType(
     {
-        50: "Spark's code for an exception that nothing caught",
+        50: "Spark's code for an uncaught exception",
         51: "Spark's code for an exception while another was handled",
         52: "Spark's code for OutOfMemoryError: the heap is too small",
         53: "Spark's code for a folder that it could not create",

@@ -131,7 +131,7 @@ class SparkHomes:
         name = name or self.default
         if not self._serves(name):
             raise ValueError(
-                f"spark: {name} is not served here; served are {self.served()}. An operator can fetch "
+                f"spark: {name} is not available here; available are {self.served()}. An operator can fetch "
                 "another one (`stoker spark add`), or name its folder in the config (spark.versions)"
             )
         return name
@@ -153,7 +153,7 @@ class SparkHomes:
         """
         names = [name for name in self.names() if line_of(self._there(name).version) == line_of(version)]
         if not names:
-            raise ValueError(f"Spark {version} is not served here; served are {self.served()}")
+            raise ValueError(f"Spark {version} is not available here; available are {self.served()}")
         return names[0]
 
     def there(self, name: str | None) -> SparkHome:

@@ -31,7 +31,7 @@ def test_a_file_that_is_open_to_others_is_refused(store: Store, tmp_path: Path, 
     """Whether they could read it or write it."""
     path = users_file(tmp_path, "users: {}", mode)
     with pytest.raises(
-        ConfigError, match=r"users.file: .*users.yaml: others than its owner may use it; chmod 600"
+        ConfigError, match=r"users.file: .*users.yaml: users other than its owner may use it; chmod 600"
     ):
         Directory(store.users, path)
 

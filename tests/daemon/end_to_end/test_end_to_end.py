@@ -273,9 +273,9 @@ def test_what_is_no_jar_is_refused_when_it_is_submitted(daemon: Daemon) -> None:
     jar = daemon.folder / "no.jar"
     jar.write_text("no jar")
     for spec in ({"app": str(jar), "main_class": "Main"}, {"app": str(daemon.app), "jars": [str(jar)]}):
-        with pytest.raises(StokerError, match=r"no\.jar: no jar, as it is not in the format of zip files"):
+        with pytest.raises(StokerError, match=r"no\.jar: not a jar: it is not in the format of zip files"):
             daemon.client.submit_spec(spec)
-        with pytest.raises(StokerError, match=r"^no\.jar: no jar, as it is not in the format of zip files"):
+        with pytest.raises(StokerError, match=r"^no\.jar: not a jar: it is not in the format of zip files"):
             daemon.client.submit_spec(upload_files(daemon.client, spec, lambda _: None))
 
 

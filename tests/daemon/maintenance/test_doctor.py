@@ -62,7 +62,7 @@ def test_sparks_that_are_not_what_their_names_say_are_found(tmp_path: Path) -> N
     )
     assert report.looked_at["Sparks"] == 2
     assert [finding.what for finding in report.findings] == [
-        "the default, 4.0, is not served; served are 3.4, 3.5",
+        "the default, 4.0, is not available; available are 3.4, 3.5",
         f"spark.versions.3.5: {home} has Spark 3.4.4",
     ]
 

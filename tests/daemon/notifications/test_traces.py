@@ -509,7 +509,7 @@ def test_what_is_missing_or_wrong_is_said_before_a_daemon_begins(
     headers.write_text("Authorization: Bearer s3cret\nno header s3cret\n")
     headers.chmod(0o600)
     for written, said in (
-        ("{}", "telemetry.endpoint: is missing, such as http://localhost:4318"),
+        ("{}", "telemetry.endpoint: missing: set it, for example to http://localhost:4318"),
         (f"{{{GOOD}, headers_file: {tmp_path}/none}}", "No such file"),
         (f"{{{GOOD}, headers_file: {headers}}}", "the header number 2 is none, such as Name: value"),
         (f"{{{GOOD}, ca: {tmp_path}/none}}", "telemetry.ca: .*No such file"),

@@ -59,7 +59,7 @@ def test_a_memory_that_cannot_be_read_is_told_once_and_forgotten(store: Store) -
         afresh = deciders(store)
     (line,) = [line for line in logs if line["log_level"] == "error"]
     assert (line["event"], line["policy"]) == (
-        "the policy's memory cannot be read; it begins afresh",
+        "the policy's memory cannot be read; it starts empty",
         "ogasched",
     )
     event, _ = afresh.decide(make_view(make_vms(2)), [make_request(2)])

@@ -170,7 +170,7 @@ def test_what_cannot_be_removed_stays(store: Store, path: str, status: int, why:
         ("the lab", {}, 422, "should be a queue's name"),
         ("prod..x", {}, 422, "should be a queue's name"),
         ("default.x", {}, 422, "accepts jobs that name no queue"),
-        ("lab.x", {}, 409, "lab is not there: make it before lab.x"),
+        ("lab.x", {}, 409, "lab does not exist: create it before lab.x"),
         (".".join(["dev", *"abcdefghij" * 10]), {}, 409, "is not there"),
     ],
 )

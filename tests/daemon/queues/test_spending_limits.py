@@ -41,7 +41,7 @@ def test_what_is_used_up_is_told_once_a_day() -> None:
     for at, told in (
         (NOW, ["dev costs $0.5 an hour, and may cost $0.52",
                "prod has cost $4 today (UTC), and may cost $4 a day",
-               "prod.etl has used up what one may cost", "prod.etl has used up what one may cost"]),
+               *["prod.etl has reached the limit of cost per user"] * 2]),
         (NOW + 60.0, []),
         (NOW + 86_400.0, ["dev", "prod", "prod.etl", "prod.etl"]),
     ):  # fmt: skip

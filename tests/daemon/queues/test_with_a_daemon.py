@@ -177,6 +177,6 @@ def test_changes_outlive_the_daemon_and_jobs_their_queue(fleet: Fleet) -> None:
     assert {path: weight for path, weight in weights(daemon).items() if path != "lab"} == {
         "default": 1, "prod": 1, "prod.etl": 7, "new": 2,
     }  # fmt: skip
-    assert "jobs are in a queue that is not there" in daemon.log()
+    assert "jobs are in a missing queue" in daemon.log()
     assert "there is no queue lab" in submit(fleet, "lab", "").text
     assert fleet.wait(daemon, job, "running")["queue"] == "lab"

@@ -79,7 +79,7 @@ def test_a_driver_that_was_killed_quotes_no_banner() -> None:
         ("its driver exited with code 1: x: [unresolved dependency: a#b;1: not found]", "coordinates"),
         ("its driver exited with code 1: ValueError: no", "stoker logs job-7 --stderr"),
         ("its driver could not be started: /a.py: no such file", "doctor"),
-        ("its driver vanished: nobody saw how it ended", "daemon's log"),
+        ("its driver vanished: its end was not observed", "daemon's log"),
         ("this host failed its driver 3 times; the last time: x", "operator"),
         ("lost 4 executors; the last, executor 2: Command exited with status 1", "--executor N"),
         ("it ran for longer than its max_runtime, 60 s", "max_runtime"),

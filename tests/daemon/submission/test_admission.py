@@ -366,7 +366,7 @@ def test_a_type_that_nobody_has_measured_is_told(door: Door) -> None:
     known = ", ".join(sorted(load_profiles()))
     (told,) = door.intake.warnings("wordcuont")
     assert told == (
-        f"type: wordcuont: no such job was measured (measured are {known}), so its duration is "
+        f"type: wordcuont: no job of its type was measured (measured are {known}), so its duration is "
         "guessed; did you mean wordcount?"
     )
     (other,) = door.intake.warnings("nosuchtype")

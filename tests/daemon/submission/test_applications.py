@@ -143,7 +143,7 @@ def test_a_driver_that_is_there_says_whether_it_uses_spot_vms(api: Api, store: S
         ({"properties": {"spark.stoker.maxRuntime": "0"}}, "spark.stoker.maxRuntime=0: should be"),
         ({"properties": {"spark.executor.memory": "100m"}}, "leaves a heap of 100 MiB"),
         ({"properties": {"spark.executor.instances": "20000"}}, "equal to 10000, found 20000"),
-        ({"spark": "2.4.8"}, "Spark 2.4.8 is not served here; served are"),
+        ({"spark": "2.4.8"}, "Spark 2.4.8 is not available here; available are"),
         ({"secret": None}, "secret: missing"),
         ({"application_id": "a b"}, "application_id"),
         ({"driver": {"host": "$(id)", "port": 1}}, "driver.host"),
@@ -244,7 +244,7 @@ def test_executors_are_told_where_their_driver_is(api: Api, store: Store, door: 
     assert SECRET not in str(process.argv) + str(process.environment)
     assert process.secrets["_SPARK_AUTH_SECRET"] == SECRET
     store.applications.drop("job-1")
-    with pytest.raises(RecordsError, match="nobody knows any more where its driver"):
+    with pytest.raises(RecordsError, match="the address of its driver"):
         door.launcher.describe(_task("job-1"), record.job, spec, ())
 
 
@@ -464,7 +464,7 @@ def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door, store: Store) ->
             1, None, "its driver exited with code 1: a.BadError: token=***",
         ),
         ({"signal": "SIGTERM"}, None, "killed", "its driver was ended by SIGTERM"),
-        ({}, None, None, "its driver ended by System.exit, with a code that nobody knows"),
+        ({}, None, None, "its driver ended by System.exit, with an unknown code"),
     ],
 )  # fmt: skip
 def test_a_goodbye_ends_the_job(

@@ -137,7 +137,7 @@ def test_a_keeper_that_is_stopped_is_let_go_on(tmp_path: Path, monkeypatch: pyte
     watch = EmbeddedWatch(embedded, lambda _: embedded)
     try:
         os.kill(embedded.pid, signal.SIGSTOP)
-        until(lambda: watch.state == "ok, its keeper stood still once (SIGSTOP)", lambda: watch.state)
+        until(lambda: watch.state == "ok, its supervisor was stopped once (SIGSTOP)", lambda: watch.state)
         until(lambda: not embedded.stopped())
         assert not watch.took_its_tasks()
     finally:

@@ -118,7 +118,7 @@ def test_why_there_is_none_is_said() -> None:
     waits = record(1, released_at=900.0)
     held = replace(waits, released_at=None, job=replace(waits.job, start_at=5000.0))
     never = Made(1000.0, never={"job-1": "it fits no VM"})
-    assert Made().why_not(held) == "it gets one once nothing but its turn holds it"
+    assert Made().why_not(held) == "it gets one once it only waits for its turn"
     assert (
         Made().why_not(waits)
         == "the first is being made: it takes seconds, or minutes where code is compiled"
@@ -126,7 +126,7 @@ def test_why_there_is_none_is_said() -> None:
     assert Made(1000.0, "no draw was finished within 4 s").why_not(waits).endswith("was finished within 4 s")
     assert never.why_not(waits) == "the forecast says that it would not run: it fits no VM"
     assert Made(800.0).why_not(waits).startswith("it began to wait after the last estimates were made")
-    assert "a limit or a pause keeps it aside" in Made(1000.0).why_not(waits)
+    assert "a limit or a pause holds it" in Made(1000.0).why_not(waits)
     estimates = ready()
     assert estimates.why_not(record(1, state="running")) == ""
     assert estimates.why_not(record(1)) == ""
@@ -147,7 +147,7 @@ def test_what_is_guessed_in_one_is_said() -> None:
     )
     assert notes_of(known, replace(told, draws=20), enough) == []
     (hurried,) = notes_of(known, replace(told, draws=1), enough)
-    assert hurried == "too narrow: it is from 1 draw only, as there was no time for more"
+    assert hurried == "too narrow: it is from 1 draw only, for lack of time"
 
 
 def test_each_estimate_knows_of_how_many_draws_it_is() -> None:

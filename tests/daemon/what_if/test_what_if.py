@@ -244,7 +244,7 @@ def test_the_daemons_own_question_waits_for_no_users(loop: Loop, monkeypatch: py
     waiting(loop)
     with loop._users.turns.turn("ann", 1.0):
         assert loop.ask([("ff", {})], draws=2, seconds=60.0, own=True)[1][0].draws == 2
-        with pytest.raises(RejectedError, match="other questions are being answered"):
+        with pytest.raises(RejectedError, match="other requests are being answered"):
             loop.ask([("ff", {})], draws=2, seconds=60.0, who="bob")
 
 
@@ -277,7 +277,7 @@ def test_the_line_is_not_longer_than_threads_can_bear(monkeypatch: pytest.Monkey
     turns = FairQueue()
     with (
         turns.turn("ann", 1.0),
-        pytest.raises(RejectedError, match="1 questions are already waiting"),
+        pytest.raises(RejectedError, match="1 requests are already waiting"),
         turns.turn("bob", 1.0),
     ):
         pass
@@ -292,7 +292,7 @@ def test_a_question_is_of_a_size(loop: Loop) -> None:
     )
     with pytest.raises(RejectedError, match=r"at most 10000 VMs in all, .*, found 10001"):
         loop.ask([("ff", {})], draws=1, seconds=1.0, cases=[case.case for case in asked.cases])
-    with pytest.raises(RejectedError, match="cases times policies: at most 64 are played, found 65"):
+    with pytest.raises(RejectedError, match="cases times policies: at most 64 are simulated, found 65"):
         loop.ask([("ff", {})] * 13, draws=1, seconds=1.0, cases=[Case()] * 5)
 
 
@@ -395,9 +395,9 @@ def test_a_time_that_is_over_is_played_with_what_jobs_took(
 def test_who_sees_own_jobs_alone_asks_of_no_time_that_is_over(tmp_path: Path) -> None:
     """A user with own jobs only may not replay a past period, as its cost reveals others' jobs."""
     store = Store(f"sqlite:///{tmp_path}/stoker.db")
-    with pytest.raises(RejectedError, match="you see your own alone"):
+    with pytest.raises(RejectedError, match="you see only your own"):
         _past(0.0, Permit(Person("ann", "submit"), sees_all=False), store)
-    with pytest.raises(RejectedError, match="no job has come since then"):
+    with pytest.raises(RejectedError, match="no job that was submitted since then"):
         _past(0.0, Permit(Person("ann", "operate"), sees_all=False), store)
     store.close()
 
@@ -405,7 +405,7 @@ def test_who_sees_own_jobs_alone_asks_of_no_time_that_is_over(tmp_path: Path) ->
 def test_a_time_in_which_nothing_came_or_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is made of it."""
     records = [came(number, 1000.0 + number, state="queued") for number in range(1, 5)]
-    with pytest.raises(RejectedError, match="no job has come since then"):
+    with pytest.raises(RejectedError, match="no job that was submitted since then"):
         recorded(pages(records), 2000.0)
     monkeypatch.setattr("daemon.what_if.recorded_jobs._MOST", 3)
     with pytest.raises(RejectedError, match="at most 3 jobs are played"):

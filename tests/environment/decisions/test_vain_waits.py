@@ -62,7 +62,7 @@ def test_it_is_for_so_long_at_most() -> None:
     assert caught.faults == ("it waits although a has fitted for 1,800 s: not yet",)
     assert isinstance(caught.decision, Place)
     assert ask(held, 1801.0, "b").faults == (
-        "it waits although b fits, and it held back the one before for too long: not yet",
+        "it waits although b fits, and it held back an earlier job for too long: not yet",
     )
     decide_once(places, seen(1802.0), [PlacementRequest(make_job("c"), 1)], held=held)
     assert not ask(held, 1803.0, "b").faults

@@ -57,7 +57,7 @@ def test_an_elastic_job_gives_executors_and_both_say_so() -> None:
     assert world.job("job-1").reason.endswith(" of its work; waits to have them again")
     reason = world.job("job-9").reason
     assert reason.startswith("takes 2 executors of job-1 (")
-    assert reason.endswith("as its priority is higher; waits until that is given up")
+    assert reason.endswith("as its priority is higher; waits until that is released")
     assert world.job("job-1").state == "running"
     world.submit(job("job-10", 1, priority=99))
     world.tell("finished", "job-1.0")

@@ -50,7 +50,7 @@ class DryRunQuery(BaseModel):
 
 
 class PlacedBody(Body):
-    """A VM on which executors would be."""
+    """A VM on which executors would be placed."""
 
     vm: Said
     """Its name."""
@@ -175,7 +175,7 @@ def _not_played(job: Job, present: Present, store: Store) -> str:
         return ""
     job_id, after = left[0]
     which = "which" if job_id == after.job else f"of which {job_id}"
-    return f"it comes after {after}, {which} is not played: something else holds it, or it is far behind"
+    return f"it comes after {after}, {which} is not simulated: something else holds it, or it is far behind"
 
 
 def _open(job: Job) -> list[After]:
@@ -236,18 +236,18 @@ def _placement(present: Present, first: FollowedJobs) -> list[PlacedBody]:
 def _assumed(jobs: Sequence[Job], present: Present) -> list[str]:
     job, more = jobs[0], []
     if job.expected_duration is None:
-        more.append(f"durations of jobs of type {job.type} are unknown: that is guessed")
+        more.append(f"durations of jobs of type {job.type} are unknown and guessed")
     if any(after.when == "success" for after in _open(job)):
         more.append("its dependencies finish: it would not run if one failed")
     if job.at_most is not None and job.at_most < len(jobs):
         run = "job of its array runs" if job.at_most == 1 else "jobs of its array run"
         more.append(f"{job.at_most} {run} at once (at_most), then the next")
     if _comes_later(job):
-        more.append("the jobs that run and wait at its start are those of now, as far as they go on")
+        more.append("at its start the same jobs run and wait as now, unless they have ended")
     if job.driver is not None:
         more.append("its driver on the cluster takes no resources")
     if present.others:
         number = present.others
         whom = "1 job that waits" if number == 1 else f"{number} jobs that wait"
-        more.append(f"{whom} besides, paused, aside or far behind, are not played")
+        more.append(f"{whom} more, paused, held by a limit or far behind, are not simulated")
     return [*always(present), *more]

@@ -32,7 +32,7 @@ class EventsQuery(queries.Query):
 
 
 class EventBody(base.Body):
-    """One thing that happened."""
+    """An event."""
 
     number: int
     """Number of the event; later events have higher numbers."""

@@ -89,7 +89,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
 
     @app.post("/v1/groups/{group}/kill", status_code=202)
     def kill_group(request: Request, group: GroupName) -> job_schemas.GroupBody:
-        """Ask for the end of all jobs of a group, or of an array; those that have ended are left alone."""
+        """End all jobs of a group, or of an array; ended ones are not changed."""
         permit = permit_of(request)
         owners = permit.ruled()
         leadership.leader().kill_all(known_group(group, owners).open_jobs)
@@ -118,7 +118,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
     def kill(request: Request, job_id: JobName) -> job_schemas.JobBody:
-        """Ask for a job's end; one that has ended is left alone."""
+        """End a job; an ended one is not changed."""
         job_id = known(request, job_id).job.id
         return permit_of(request).redacted(job_bodies.job_body(leadership.leader().kill(job_id)), {job_id})
 
@@ -126,7 +126,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
     def decommission(
         request: Request, job_id: JobName, asked: job_schemas.DecommissionBody
     ) -> job_schemas.JobBody:
-        """Have the job's driver give executors up, once their blocks are elsewhere; it may get others."""
+        """Ask the job's driver to release executors once their blocks have moved; it may get others."""
         numbers = list(dict.fromkeys(asked.executors))
         job_id = known(request, job_id).job.id
         told = leadership.leader().decommission(job_id, numbers, asked.reason)
@@ -134,7 +134,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
 
     @app.get("/v1/jobs/{job_id}/explain")
     def explain(request: Request, job_id: JobName) -> explanations.ExplanationBody:
-        """Say why a job's executors are where they are, or why it waits."""
+        """Show the reasons for a job's placement or wait."""
         record = known(request, job_id)
         job_id = record.job.id
         live = leadership.live()

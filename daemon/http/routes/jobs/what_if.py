@@ -19,9 +19,9 @@ def add_foresight(app: FastAPI, leadership: Leadership, store: Store) -> None:
 
     @app.post("/v1/what-if")
     def what_if(request: Request, asked: WhatIf) -> Ahead:
-        """Play the current queue forward, under the acting policy or others; changes nothing.
+        """Simulate the current queue, under the acting policy or others; changes nothing.
 
-        With `since`, the jobs submitted since then are played on the current cluster, in the place of the
+        With `since`, the jobs submitted since then are simulated on the current cluster, instead of the
         queue.
         """
         acting, permit = leadership.leader().policy(), permit_of(request)
@@ -43,15 +43,15 @@ def add_foresight(app: FastAPI, leadership: Leadership, store: Store) -> None:
 def _past(since: float, permit: Permit, store: Store) -> RecordedJobs:
     """Jobs submitted since then; RejectedError for users with limited sight."""
     if permit.limited:
-        why = "since: the jobs of all are played, and you see your own alone"
-        raise RejectedError(403, "Not yours to ask", why)
+        why = "since: simulates the jobs of all users, and you see only your own"
+        raise RejectedError(403, "Not allowed", why)
     return recorded(lambda limit, before: store.jobs.page(limit=limit, before=before), since)
 
 
 def _check_bounds(asked: WhatIf) -> None:
     """Options may name files of the daemon's host, and long questions keep others waiting: RejectedError."""
     if any(policy.options for policy in asked.policies):
-        raise RejectedError(403, "Not yours to ask", "options of policies are for operators to try")
+        raise RejectedError(403, "Not allowed", "options of policies require the role operate")
     if asked.seconds > _LONGEST:
         why = f"seconds: at most {_LONGEST:g} without the role operate, found {asked.seconds:g}"
-        raise RejectedError(403, "Not yours to ask", why)
+        raise RejectedError(403, "Not allowed", why)

@@ -19,12 +19,12 @@ def add_health(
 
     @app.get("/healthz")
     async def healthz() -> AliveBody:
-        """Say that the server answers."""
+        """Report that the server answers."""
         return AliveBody(status="ok", version=options.version)
 
     @app.get("/readyz", responses={503: {"model": HealthBody, "description": "Not ready"}})
     def readyz(response: Response) -> HealthBody:
-        """Say whether jobs can be scheduled now, and if not, why."""
+        """Report whether jobs can be scheduled now, and if not, why."""
         health = leadership.live().health()
         if audit is not None and audit.trouble:
             health = replace(health, checks={**health.checks, "audit": audit.trouble})
@@ -35,7 +35,7 @@ def add_health(
 
     @app.get("/metrics", response_class=_Metrics)
     def prometheus() -> Response:
-        """Tell Prometheus."""
+        """Return the metrics in Prometheus' format."""
         return _Metrics(metrics())
 
 

@@ -26,7 +26,7 @@ def add_policies(app: FastAPI, leadership: Leadership, store: Store) -> None:
 
     @app.get("/v1/policies")
     def policies() -> PolicyList:
-        """List the policies that come with Stoker."""
+        """List Stoker's own policies."""
         return policy_list(list_policies())
 
     def shown(status: PolicyStatus) -> PolicyBody:
@@ -47,12 +47,12 @@ def add_policies(app: FastAPI, leadership: Leadership, store: Store) -> None:
 
     @app.put("/v1/policy/shadow")
     def set_shadow(chosen: PolicyChoice) -> PolicyBody:
-        """Let a policy decide beside the acting one, without effect; the body is as for `PUT /v1/policy`."""
+        """Set the shadow policy, which decides without effect; the body is as for `PUT /v1/policy`."""
         return shown(leadership.leader().set_shadow(chosen.name, chosen.options))
 
     @app.delete("/v1/policy/shadow")
     def drop_shadow() -> PolicyBody:
-        """Let no policy decide beside the acting one any more."""
+        """Stop the shadow policy."""
         return shown(leadership.leader().set_shadow(None, {}))
 
     @app.get("/v1/policy/comparison")

@@ -18,7 +18,7 @@ _Change = Annotated[
     dict[str, Any],
     Body(description="Settings that replace its own, key by key; null: the default."),
 ]
-_MADE: dict[int | str, dict[str, Any]] = {201: {"model": QueueBody, "description": "It was not there before"}}
+_MADE: dict[int | str, dict[str, Any]] = {201: {"model": QueueBody, "description": "The queue was created"}}
 
 
 def add_queues(app: FastAPI, leadership: Leadership) -> None:
@@ -48,12 +48,12 @@ def add_queues(app: FastAPI, leadership: Leadership) -> None:
 
     @app.patch("/v1/queues/{path}", responses=_MADE)
     def change_queue(request: Request, path: QueuePath, change: _Change, response: Response) -> QueueBody:
-        """Change settings of a queue, or make one with these; kept over restarts (RFC 7396)."""
+        """Change settings of a queue, or create one with them (RFC 7396); the change survives restarts."""
         status, new = known().patch(path, change)
         response.status_code = 201 if new else 200
         return queue_body(status, permit_of(request))
 
     @app.delete("/v1/queues/{path}")
     def remove_queue(request: Request, path: QueuePath) -> QueueBody:
-        """Remove a queue that has neither jobs that are not over nor queues below it; as it was."""
+        """Remove a queue without queues below it whose jobs have all ended; returns its last state."""
         return queue_body(known().remove(path), permit_of(request))

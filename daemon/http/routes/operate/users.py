@@ -37,7 +37,7 @@ class UserChange(_LoginBody):
 
 
 class TokenWish(_LoginBody):
-    """A token that is wanted."""
+    """Request for a token."""
 
     seconds: Annotated[float | None, Field(gt=0, le=36_500 * SECONDS_PER_DAY, allow_inf_nan=False)] = None
     """Lifetime in seconds; null: unlimited."""
@@ -83,7 +83,7 @@ class UserList(Body):
 
 
 class MadeTokenBody(Body):
-    """A token that was made."""
+    """A new token."""
 
     user: Said
     """The token's user."""
@@ -154,7 +154,7 @@ def add_users(
 
     @app.put("/v1/users/{name}", responses={201: {"model": UserBody, "description": "They are new"}})
     def put_user(name: UserName, asked: UserChange, response: Response) -> UserBody:
-        """Make a user, or change one; that counts at once."""
+        """Create or change a user, with effect at once."""
         if asked.queues:
             check_queues(asked.queues)
         response.status_code = 201 if known().put(name, asked.role, asked.unix_user, asked.queues) else 200
@@ -162,20 +162,20 @@ def add_users(
 
     @app.delete("/v1/users/{name}")
     def end_user(name: UserName) -> UserList:
-        """End a user, with all tokens: from now on nobody is let in by them. Jobs go on; the others' list."""
+        """Revoke a user with all their tokens, at once. Jobs continue. Returns the other users."""
         known().end_user(name)
         return users()
 
     @app.post("/v1/users/{name}/tokens", status_code=201)
     def make_token(name: UserName, asked: TokenWish) -> MadeTokenBody:
-        """Make a token for a user; it is told this once."""
+        """Create a token for a user; it is returned only once."""
         expires_at = None if asked.seconds is None else time.time() + asked.seconds
         token, record = known().make_token(name, expires_at)
         return MadeTokenBody(user=name, id=record.id, token=token, expires_at=record.expires_at)
 
     @app.delete("/v1/tokens/{token}")
     def end_token(request: Request, token: TokenId) -> UserBody:
-        """End a token: one's own, or as an admin any user's. It is invalid at once. Returns its user."""
+        """Revoke a token at once: one's own, or as an admin any user's. Returns its user."""
         person = permit_of(request).person
         if not person.may("admin") and known().owner_of(token) != person.name:
             raise RejectedError(404, "No such token", f"{person.name} has no token {token}")

@@ -14,7 +14,7 @@ LeaseName = Annotated[str, Path(description="The VM's lease.", max_length=2 * LO
 
 
 class NoticeBody(DriverMessage):
-    """A cloud's notice to a VM that it takes away, as EC2's metadata has it at spot/instance-action."""
+    """A cloud's notice that it takes a VM away, in the format of EC2's metadata at spot/instance-action."""
 
     action: Literal["terminate", "stop", "hibernate"]
     """The change."""
@@ -27,7 +27,7 @@ def add_vms(app: FastAPI, leadership: Leadership) -> None:
 
     @app.post(f"{VMS}{{lease:path}}/notice", status_code=202)
     def notice(lease: LeaseName, told: NoticeBody, key: Key = None) -> DoneBody:
-        """Say that a VM is taken away; when the answer is 202, that is on disk, and the VM is drained."""
+        """Report that a VM is taken away; 202: the notice is on disk, and the VM is drained."""
         why = f"its cloud is going to {told.action} it"
         leadership.leader().vms.notice(lease, bearer(key), told.time.timestamp(), why)
         return DoneBody()

@@ -15,7 +15,7 @@ def add_webhooks(app: FastAPI, leadership: Leadership) -> None:
 
     @app.get("/v1/webhooks")
     def webhooks() -> WebhookList:
-        """List the webhooks, and how well each is told."""
+        """List the webhooks, with the state of their delivery."""
         return WebhookList(webhooks=leadership.leader().webhooks.status())
 
     @app.post("/v1/webhooks/{name}/test")

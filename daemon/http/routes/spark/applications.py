@@ -39,7 +39,7 @@ class DriverMessage(DocumentedModel):
 
 
 class DriverBody(DriverMessage):
-    """Where a driver is."""
+    """Location of a driver."""
 
     host: Annotated[str, Field(pattern=f"^{_HOST}$")]
     """Name or address at which executors reach it."""
@@ -68,7 +68,7 @@ class ApplicationBody(DriverMessage):
 
 
 class ProfileBody(DriverMessage):
-    """How many executors of a resource profile a driver wants."""
+    """Number of executors of a resource profile that a driver requests."""
 
     id: Annotated[int, Field(ge=0, lt=2**31)]
     """The profile's number in Spark."""
@@ -86,25 +86,25 @@ class ProfileBody(DriverMessage):
 
 
 class WantedBody(DriverMessage):
-    """How many executors a driver wants now, in all."""
+    """Total number of executors that a driver requests now."""
 
     profiles: Annotated[list[ProfileBody], Field(max_length=1000), at_most(1000)]
     """Request of each resource profile."""
 
 
 class ReleaseBody(DriverMessage):
-    """Executors that a driver gives back."""
+    """Executors that a driver releases."""
 
     numbers: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(max_length=_MOST), at_most(_MOST)]
     """Numbers of the executors."""
 
 
 class NothingBody(DriverMessage):
-    """Nothing but that the driver lives."""
+    """A heartbeat without further content."""
 
 
 class GoodbyeBody(DriverMessage):
-    """A driver's last word."""
+    """Report of a driver's end."""
 
     stopped: bool = False
     """Its application has stopped its context; the outcome of its process is not known yet."""
@@ -117,7 +117,7 @@ class GoodbyeBody(DriverMessage):
 
 
 class RegisteredBody(Body):
-    """A driver was taken up."""
+    """A driver was registered."""
 
     id: str
     """Its job."""
@@ -130,14 +130,14 @@ class RegisteredBody(Body):
 
 
 class GrantedBody(Body):
-    """Answer to the executors that a driver wants."""
+    """Answer to a driver's request for executors."""
 
     reason: Said
     """Why it gets fewer executors than it requests; empty when it gets all."""
 
 
 class LostBody(Body):
-    """An executor that is gone with its VM."""
+    """An executor that ended with its VM."""
 
     number: int
     """Its number."""
@@ -161,7 +161,7 @@ class OrdersBody(Body):
 
 
 class SparkBody(Body):
-    """A Spark that is served."""
+    """An available Spark version."""
 
     name: str
     """The name that jobs use."""
@@ -172,7 +172,7 @@ class SparkBody(Body):
 
 
 class SparksBody(Body):
-    """The Sparks that are served."""
+    """The available Spark versions."""
 
     default: str | None
     """The version for jobs that name none; null when no version is available."""
@@ -194,24 +194,24 @@ def add_applications(app: FastAPI, leadership: Leadership) -> None:
 
     @app.post("/v1/applications", status_code=201)
     def register(request: Request, asked: ApplicationBody) -> RegisteredBody:
-        """Ask for executors for a driver that is there; when the answer is 201, its job is on disk."""
+        """Register a running driver and request executors; when the answer is 201, its job is on disk."""
         admit = permit_of(request).admit
         return carried(RegisteredBody, applications().register(_registration(asked), admit))
 
     @app.put("/v1/applications/{job_id}")
     def attach(job_id: JobName, asked: ApplicationBody, key: Key = None) -> RegisteredBody:
-        """Say where the driver of a job is that has its key."""
+        """Report the location of a driver that has its job's key."""
         found = applications().attach(job_id, bearer(key), _registration(asked))
         return carried(RegisteredBody, found)
 
     @app.put("/v1/applications/{job_id}/executors")
     def ask(job_id: JobName, totals: WantedBody, key: Key = None) -> GrantedBody:
-        """Say how many executors a driver wants now, in all."""
+        """Set the total number of executors that a driver requests now."""
         return GrantedBody(reason=applications().ask(job_id, bearer(key), totals.profiles))
 
     @app.post("/v1/applications/{job_id}/release")
     def release(job_id: JobName, given: ReleaseBody, key: Key = None) -> DoneBody:
-        """Give executors back: they end, and none takes their place unless it is asked for."""
+        """Release executors: they end, and are replaced only on request."""
         applications().release(job_id, bearer(key), given.numbers)
         return DoneBody()
 
@@ -224,13 +224,13 @@ def add_applications(app: FastAPI, leadership: Leadership) -> None:
 
     @app.delete("/v1/applications/{job_id}")
     def leave(job_id: JobName, goodbye: GoodbyeBody, key: Key = None) -> DoneBody:
-        """Say that a driver ends; its executors go."""
+        """Report the end of a driver; its executors are ended."""
         applications().leave(job_id, bearer(key), goodbye)
         return DoneBody()
 
     @app.get("/v1/spark")
     def sparks() -> SparksBody:
-        """List the Sparks that are served, and where each gets the jar by which it knows our masters."""
+        """List the available Spark versions, each with the path of its jar for masters like spark+stoker://HOST:PORT."""
         driver_host, served = applications().sparks()
         default = served[0].name if served else None
         found = [carried(SparkBody, one, jar=f"/v1/spark/{one.name}/stoker-backend.jar") for one in served]
@@ -240,7 +240,7 @@ def add_applications(app: FastAPI, leadership: Leadership) -> None:
     def jar(
         name: Annotated[str, Path(max_length=64, description="A served Spark version, such as 4.3.")],
     ) -> Any:
-        """Get the jar by which a Spark knows spark+stoker://HOST:PORT; it is made when it is not there."""
+        """Return the jar that lets Spark use spark+stoker://HOST:PORT, compiled if it is missing."""
         return FileResponse(applications().jar(name), media_type="application/java-archive")
 
 

@@ -60,22 +60,22 @@ def add_files(app: FastAPI, leadership: Leadership, store: Store) -> None:
             "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         }
     }
-    some = {"model": UploadBody, "description": "The part is there; others are awaited"}
-    known = {"model": UploadBody, "description": "The file was there already"}
+    some = {"model": UploadBody, "description": "The part is stored; others are missing"}
+    known = {"model": UploadBody, "description": "The file existed already"}
 
     @app.get(FILES + "{sha256}")
     def upload(request: Request, sha256: Sha256) -> UploadBody:
         """Return the status of an upload; uploads of other users count as missing."""
         found = leadership.leader().uploads.status(sha256, permit_of(request).person.name)
         if found is None:
-            raise RejectedError(404, "No such file", f"nothing is there of a file with the hash {sha256}")
+            raise RejectedError(404, "No such file", f"no part is stored of a file with the hash {sha256}")
         return _body(found)
 
     @app.put(FILES + "{sha256}", status_code=201, responses={200: known, 202: some}, openapi_extra=binary)
     async def put_upload(
         sha256: Sha256, query: Annotated[PartQuery, Query()], request: Request, response: Response
     ) -> UploadBody:
-        """Send the next part of a file; 201 says that with it the file is there, and is on disk."""
+        """Send the next part of a file; 201: the file is complete and on disk."""
         data, user = await request.body(), permit_of(request).person.name
 
         def put() -> tuple[bool, Upload]:
@@ -94,7 +94,7 @@ def add_files(app: FastAPI, leadership: Leadership, store: Store) -> None:
         record = store.jobs.get(job_id)
         found = None if record is None else leadership.leader().handed(record, key)
         if found is None or found[1] != name:
-            raise RejectedError(404, "No such file", "no job has a file here, or no longer")
+            raise RejectedError(404, "No such file", "no job uses this file, or no longer")
         quoted = quote(found[1], safe="")
         headers = {
             "Content-Disposition": f"attachment; filename*=UTF-8''{quoted}",

@@ -110,7 +110,7 @@ def add_spark_rest(
 
     @app.post(CREATE, response_model=protocol.CreatedBody, responses=_ERRORS)
     def create_submission(asked: Request, request: SubmissionRequest) -> Written:
-        """Submit a job as spark-submit does in cluster mode. When this is answered, it is on disk.
+        """Submit a job as spark-submit does in cluster mode. When the answer arrives, the job is on disk.
 
         The API's token may be the property spark.stoker.token.
         """
@@ -133,7 +133,7 @@ def add_spark_rest(
 
     @app.get(f"{submissions}/status/{{submission_id}}", response_model=protocol.StatusBody, responses=_ERRORS)
     def submission_status(submission_id: SubmissionId) -> Written:
-        """Say how a submission is doing."""
+        """Return the state of a submission."""
         record = known(submission_id)
         tasks = store.jobs.executors(record.job.id)
         driver = next((task for task in tasks if task.number is None and not task.ended), None)
@@ -149,7 +149,7 @@ def add_spark_rest(
 
     @app.post(f"{submissions}/kill/{{submission_id}}", response_model=protocol.KilledBody, responses=_ERRORS)
     def kill_submission(submission_id: SubmissionId) -> Written:
-        """Ask for a submission's end; one that has ended is left alone."""
+        """End a submission; an ended one is not changed."""
         record = known(submission_id)
         if record.ended:
             told = f"{record.job.id} has {_state(record).lower()} already"
@@ -159,7 +159,7 @@ def add_spark_rest(
 
     @app.post(f"{submissions}/killall", response_model=protocol.AllKilledBody, responses=_ERRORS)
     def kill_all_submissions() -> Written:
-        """Ask for the end of all jobs that came by this protocol; others are left alone."""
+        """End all jobs submitted by this protocol; others are not changed."""
         going = store.jobs.open.by_keys(_KEY)
         for job_id in going:
             leadership.leader().kill(job_id)
@@ -167,7 +167,7 @@ def add_spark_rest(
 
     @app.post(f"{submissions}/clear", response_model=protocol.ClearedBody, responses=_ERRORS)
     def clear_submissions() -> Written:
-        """Refuse to forget ended jobs, since the config decides that."""
+        """Refuse to remove ended jobs, since the config decides that."""
         told = "ended jobs are kept for as long as the daemon's config says (retention)"
         return answer(protocol.ClearedBody, success=False, message=told)
 

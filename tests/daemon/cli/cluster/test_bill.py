@@ -53,7 +53,7 @@ def test_what_no_job_used_stands_beside_what_jobs_did(paid: Daemon, capsys: Capt
     assert paid.run("bill", "--by", "job", "--limit", "1", "--until", "2026-11-22") == 0
     assert capsys.readouterr().out.splitlines()[-1].split() == ["(others)", "$1.75", "$1.75", "$0.0000"]
     assert paid.run("bill", "--by", "pool", "--since", "2027-01-01") == 0
-    assert capsys.readouterr().out == "Nothing was paid for in these days.\n"
+    assert capsys.readouterr().out == "There were no costs on these days.\n"
 
 
 def test_idle_hours_rank_no_policy(paid: Daemon, capsys: Capture) -> None:

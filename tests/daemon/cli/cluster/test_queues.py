@@ -19,7 +19,7 @@ Capture = pytest.CaptureFixture[str]
 def test_queues_are_set_shown_and_removed(daemon: Daemon, capsys: Capture) -> None:
     """Settings not named remain; the tree shows the changes and the waiting jobs."""
     assert daemon.run("queue", "list") == 0
-    assert "No queues: a job's queue is any name" in capsys.readouterr().out
+    assert "No queues: a job's queue may be any name" in capsys.readouterr().out
     assert (
         daemon.run("queue", "set", "prod", "weight=3", "most.cpus=16", "most.memory=32g", "submit=ann, bob")
         == 0
@@ -98,7 +98,7 @@ def test_a_job_says_where_it_stands(daemon: Daemon, tmp_path: Path, capsys: Capt
         (("set", "prod", "wieght=2"), "unknown key; did you mean weight?"),
         (("set", "prod", "weight"), "settings: should be key=value, found 'weight'"),
         (("set", "prod", "most=5", "most.cpus=2"), "most: given as a whole and in part"),
-        (("set", "lab.x", "weight=2"), "lab is not there: make it before lab.x"),
+        (("set", "lab.x", "weight=2"), "lab does not exist: create it before lab.x"),
         (("remove", "prod"), "there are no queues"),
         (("show", "prod"), "there are no queues"),
     ],

@@ -59,7 +59,7 @@ def test_all_that_is_told_fits_eighty_columns(
     assert said.count("$1,234.56") == 12
     assert "the policy failed at 12% of its decisions; these numbers are not its own" in said
     assert "- no more jobs are submitted, and no VM or executor is lost" in said
-    assert "- VMs that are added are there at once" in said
+    assert "- added VMs are available at once" in said
 
 
 def test_a_type_that_is_named_twice_adds_up(daemon: Daemon, told: Told) -> None:

@@ -84,8 +84,8 @@ def test_flags_that_the_app_gets_are_told(daemon: Daemon, app: str, tmp_path: Pa
     assert daemon.run("submit", app, "--wait", "--name=x", "--mine") == 0
     told = capsys.readouterr().err
     assert told == (
-        f"stoker: --wait, --name=x: for the application, as it stands after {app}; "
-        "what is for stoker stands before it\n"
+        f"stoker: --wait, --name=x: passed to the application, since it comes after {app}; "
+        "put options of stoker before it\n"
     )
     file = tmp_path / "job.yaml"
     file.write_text(f"app: {app}\n")
@@ -118,7 +118,7 @@ def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
 def test_the_size_of_a_driver_needs_its_place(daemon: Daemon, app: str, capsys: Capture) -> None:
     """Else a flag for its memory would move it from where the daemon's config has it."""
     assert daemon.run("submit", "--driver-memory", "2g", app) == 2
-    assert "go with --driver host or --driver cluster" in capsys.readouterr().err
+    assert "need --driver host or --driver cluster" in capsys.readouterr().err
 
 
 def test_files_are_sent_where_that_is_wanted(

@@ -18,7 +18,7 @@ from tests.daemon.cli.conftest import Daemon
 from tests.daemon.small_scheduler import Foreseeing
 
 Capture = pytest.CaptureFixture[str]
-BUSY = RejectedError(503, "Not now", "other questions are being answered")
+BUSY = RejectedError(503, "Not now", "other requests are being answered")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_what_would_come_of_it_is_shown(daemon: Daemon, app: Path, capsys: Captu
     assert daemon.run("submit", *flags, str(app)) == 0
     shown = capsys.readouterr().out
     first, *rows = shown.splitlines()
-    assert first == "A job (count) of 2 executors of 1 cpu, 1 GiB, would be taken. Nothing was submitted."
+    assert first == "A job (count) of 2 executors of 1 cpu, 1 GiB, would be accepted. Nothing was submitted."
     told = {row[:12].strip(): row[12:].strip() for row in rows}
     assert told["placed now"] == "2 on vm-1 (m1.large, $0.2400 an hour)"
     assert told["price"] == "$0.1200 an hour"
@@ -70,7 +70,7 @@ def test_what_is_refused_is_said_in_a_line(daemon: Daemon, app: Path, capsys: Ca
     assert refused[0] == refused[1]
     assert daemon.run("submit", "--dry-run", "--wait", str(app)) == 2
     assert capsys.readouterr().err == (
-        "stoker: --dry-run submits nothing: there is no end for --wait to wait for\n"
+        "stoker: --wait cannot be combined with --dry-run, which submits nothing\n"
     )
 
 
@@ -83,7 +83,7 @@ def test_files_are_looked_at_and_not_sent(
     assert daemon.run("submit", "--dry-run", str(app)) == 0
     shown = capsys.readouterr().out
     assert "1 file of this machine would be sent" in shown
-    assert "No estimate: other questions are being answered." in shown
+    assert "No estimate: other requests are being answered." in shown
     assert daemon.cast.sent == {hashlib.sha256(b"print(1)").hexdigest(): 8}
     assert not list((tmp_path / "uploads").glob("*"))
     jar = tmp_path / "bad.jar"
@@ -103,7 +103,7 @@ def test_a_type_that_is_not_known_is_told_on_stderr(
 ) -> None:
     """And in the answer, whether the job is submitted or not."""
     monkeypatch.setattr(Foreseeing, "ask", Mock(side_effect=BUSY))
-    told = "type: wordsort: no such job was measured"
+    told = "type: wordsort: no job of its type was measured"
     assert daemon.run("submit", *flags, "--type", "wordsort", str(app)) == 0
     printed = capsys.readouterr()
     assert f"stoker: {told}\n" in printed.err

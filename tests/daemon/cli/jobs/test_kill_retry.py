@@ -72,7 +72,7 @@ def test_a_job_is_submitted_again_with_what_changed(two: Daemon, capsys: Capture
         ({"env": {"API_TOKEN": "hidden"}}, "it has secrets that the daemon does not show"),
         (
             {"files": ("stoker-file:" + "0" * 64 + "/gone.txt",)},
-            "gone.txt was uploaded for it and is kept no longer",
+            "gone.txt was uploaded for it and has been removed",
         ),
     ],
 )

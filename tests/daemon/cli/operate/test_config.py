@@ -78,7 +78,7 @@ def test_a_token_that_others_may_read_is_wrong(tmp_path: Path, capsys: pytest.Ca
     code, found = checked(capsys, f"token_file={token}")
     assert (code, found["token_file"]["what"]) == (
         1,
-        f"{token}: others than its owner may use it; chmod 600 {token}",
+        f"{token}: users other than its owner may use it; chmod 600 {token}",
     )
     token.write_text("\n")
     assert checked(capsys, f"token_file={token}")[1]["token_file"]["what"] == f"{token}: is empty"
@@ -168,7 +168,7 @@ def test_who_opens_vms(
         ((), "ok", "none"),
         (("budget={per_day: 150.0}",), "ok", "$150.00 a day (UTC)"),
         (("budget={per_day: 150.0, hold: true}",), "ok", "$150.00 a day (UTC), then no VM is opened"),
-        (("budget={per_day: 20.0}",), "warning", "$20.00 a day, but VMs that are always there cost $138.24"),
+        (("budget={per_day: 20.0}",), "warning", "$20.00 a day, but fixed VMs cost $138.24"),
         (("mesos.cluster=clusters/demo.yaml", "budget={per_day: 1.0}"), "ok", "$1.00 a day (UTC)"),
     ],
 )
@@ -187,7 +187,7 @@ def test_a_budget_is_held_against_what_is_always_there(
         (("queues={prod: {queues: {etl: {}, adhoc: {}}}}",), "ok", "3, of which 2 accept jobs"),
         (("queues={prod: {weight: 3}}", "sharing={order: fair}"), "ok", "1, of which 1 accept jobs"),
         (("queues={prod: {weight: 3}}",), "warning",
-         "prod: weights and guarantees mean nothing unless fair is in sharing.order"),
+         "prod: weights and guarantees have no effect unless fair is in sharing.order"),
         (("queues={prod: {guaranteed: {cpus: 90}}, dev: {guaranteed: {cpus: 90}}}", "sharing={order: fair}"),
          "warning", "180 cpus are guaranteed in all, and the cluster has 96 cpus"),
         (("queues={prod: {guaranteed: {cpus: 1}, queues: {a: {guaranteed: {memory: 1t}}}}}",), "warning",
@@ -232,7 +232,7 @@ def test_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = f"users={{file: {tmp_path}/users.yaml}}"
     code, found = checked(capsys, own, "listen=0.0.0.0:0", "mesos.port=0")
     assert (code, found["users"]["verdict"], found["listen"]["verdict"]) == (1, "error", "ok")
-    assert "others than its owner may use it; chmod 600" in found["users"]["what"]
+    assert "users other than its owner may use it; chmod 600" in found["users"]["what"]
     (tmp_path / "users.yaml").chmod(0o600)
     code, found = checked(capsys, own, "mesos.port=0")
     assert (code, found["users"]["verdict"]) == (0, "warning")

@@ -85,4 +85,6 @@ def test_a_daemon_without_its_default_is_told_how_to_get_it(
     assert findings["spark.versions.3.5"]["verdict"] == "ok"
     assert findings["spark.versions.ours"]["verdict"] == "warning"
     assert main(["up", *sparks, *data]) == 2
-    assert "spark.default: spark: 4.3 is not served here; served are 3.5, ours" in capsys.readouterr().err
+    assert (
+        "spark.default: spark: 4.3 is not available here; available are 3.5, ours" in capsys.readouterr().err
+    )

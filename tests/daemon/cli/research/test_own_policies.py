@@ -70,7 +70,7 @@ def test_one_beside_the_config(
     (tmp_path / "stoker.yaml").write_text("policy: {name: 'lazy_two:decide'}\n")
     command = ["config", "check", str(tmp_path / "stoker.yaml"), "--set", f"data_dir={tmp_path}"]
     main([*command, "--set", "listen=127.0.0.1:0"])
-    assert "lazy_two:decide can be made, and decides on a made-up cluster" in capsys.readouterr().out
+    assert "lazy_two:decide can be created, and decides on a test cluster" in capsys.readouterr().out
     assert sys.path[-1] == str(tmp_path)
 
 

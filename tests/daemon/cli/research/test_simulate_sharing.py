@@ -26,7 +26,7 @@ def test_queues_and_users_are_shown_where_asked_for(
     assert main([*TEAMS, "--policy", "ff", "--by", "user"]) == 0
     told = capsys.readouterr().out
     assert "ann in" in told
-    assert "fifo, whatever the queue" in told
+    assert "fifo over all queues" in told
     assert main([*TEAMS, "--policy", "ff"]) == 0
     assert "Jain" not in capsys.readouterr().out
 

@@ -181,7 +181,7 @@ def test_executors_that_went_to_one_vm_for_one_reason_are_told_together() -> Non
     found = {"id": "job-1", "state": "running", "reason": "", "explanations": [decision], **stands}
     parts = [*explanation_tables.explanation(found)]
     assert [part for part in parts if isinstance(part, str) and part.startswith("Executor")] == [
-        "Executors 0 to 2 on vm-1 (1 cpu, 1 GiB): has room; as the first of them found it",
+        "Executors 0 to 2 on vm-1 (1 cpu, 1 GiB): has room; seen at the first of them",
         "Executor 3 on vm-1 (1 cpu, 1 GiB): is left",
         "Executor 4 on vm-2 (1 cpu, 1 GiB): is left",
         "Executor 5 on vm-2 (0.5 cpus, 1 GiB): is left",

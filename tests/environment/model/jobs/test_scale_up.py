@@ -314,7 +314,7 @@ def test_a_decommissioned_executor_of_a_fixed_job_is_placed_again(state: task_st
     world = running(make_job(executors=1))
     world.send(ev.DecommissionAsked(world.now, "job-1", (0,), "vm-1 is emptied"))
     job = world.job()
-    why = "is to do without executor 0 on vm-1 (vm-1 is emptied), and gets as many others"
+    why = "loses executor 0 on vm-1 (vm-1 is emptied), and gets as many replacements"
     assert (job.state, job.reason) == ("relaunching", why)
     assert grow(world) == ["job-1.1"]
     world.tell("running", "job-1.1")

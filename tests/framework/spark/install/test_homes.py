@@ -39,9 +39,11 @@ def test_what_is_not_served_is_refused_with_what_is(tmp_path: Path) -> None:
     served = homes(
         default="4.0", versions={"4.0": {"home": "/opt/spark"}, "ours": {"version": 2.4, "home": "s"}}
     )
-    with pytest.raises(ValueError, match=r"4\.9 is not served here; served are 4\.0 \(the default\), .*ours"):
+    with pytest.raises(
+        ValueError, match=r"4\.9 is not available here; available are 4\.0 \(the default\), .*ours"
+    ):
         served.there("4.9")
-    with pytest.raises(ValueError, match=r"Spark 4\.1\.1 is not served here; served are 4\.0 "):
+    with pytest.raises(ValueError, match=r"Spark 4\.1\.1 is not available here; available are 4\.0 "):
         served.for_client("4.1.1")
     assert served.for_client("4.0.3") == "4.0"
     assert served.for_client("2.4.8") == "ours"

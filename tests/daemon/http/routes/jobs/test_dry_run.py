@@ -170,7 +170,7 @@ def test_a_job_that_fits_is_shown_where_it_would_be(house: House) -> None:
     assert estimate["start"]["high"] < estimate["end"]["low"] < estimate["end"]["high"]
     assert 0.0 < estimate["cost"]["low"] < estimate["cost"]["high"]
     assert (tried["draws"], tried["policy"], tried["no_estimate"], tried["late"]) == (20, "ff", "", False)
-    assert "durations of jobs of type unknown are unknown: that is guessed" in tried["assumes"]
+    assert "durations of jobs of type unknown are unknown and guessed" in tried["assumes"]
     assert house.kept() == before
 
 
@@ -276,7 +276,7 @@ def test_what_is_not_played_says_so(house: House) -> None:
     """
     held = house.post("/v1/jobs", {"cpus": 1, "executors": 1, "after": "job-1"}).json()["id"]
     tried = house.post("/v1/jobs/dry-run", {"after": held}).json()
-    assert tried["no_estimate"].startswith(f"it comes after {held}, which is not played: something else")
+    assert tried["no_estimate"].startswith(f"it comes after {held}, which is not simulated: something else")
     assert (tried["job"]["estimate"], tried["placement"], tried["draws"]) == (None, [], 0)
     house.service.kill(held)
     tried = house.post("/v1/jobs/dry-run", {"after": held}).json()

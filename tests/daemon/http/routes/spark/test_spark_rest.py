@@ -332,7 +332,10 @@ def test_all_submissions_are_ended_and_no_other_jobs(
             {"properties": {"spark.executor.cores": "x"}},
             "spark.executor.cores=x: should be a number of cores",
         ),
-        ({"clientSparkVersion": "2.4.8"}, "Spark 2.4.8 is not served here; served are 3.5 (the default)"),
+        (
+            {"clientSparkVersion": "2.4.8"},
+            "Spark 2.4.8 is not available here; available are 3.5 (the default)",
+        ),
         ({"clientSparkVersion": "new"}, "new: not a version of Spark"),
         ({"app": "file:/apps/app.R"}, "/apps/app.R: the application should be a Python file (.py) or a jar"),
         ({"app": "spark-internal"}, "spark-internal: the application should be"),
