@@ -320,7 +320,7 @@ def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:
 
 def why_placed(options: GreedyOptions, dollars: float, passed: str) -> str:
     """Reason for placing a job, with its addition to the bill and the overtaken jobs, if any."""
-    why = f"is part of what adds least (beta {options.beta:g}): ${dollars:.4f} to the bill"
+    why = f"is part of the placement that adds least (beta {options.beta:g}): ${dollars:.4f} to the bill"
     return f"{why}; it overtakes {passed}" if passed else why
 
 

@@ -870,12 +870,10 @@ class JobOptions(TypedDict, total=False):
     deadline: float | str | None
     """Latest end: seconds (or 2h) after its submission, or a time with its zone."""
     restartable: bool
-    """Whether it may be stopped for a job that goes before it, and begin afresh; its executors can be
-    preempted either way.
-    """
+    """Whether another job may preempt it, so that it restarts; its executors can be preempted either way."""
     executors: Any
-    """Number of executors; with bounds, its driver requests them while it runs; auto: up to as many as are
-    worth having by the measurements of its type, and fewer where more jobs wait.
+    """Number of executors; with bounds, its driver requests them while it runs; auto: up to the useful number
+    by the measurements of its type, and fewer where more jobs wait.
     """
     min_executors: int | None
     """Minimum number of executors to start with; null: all of them."""
@@ -908,7 +906,7 @@ class JobOptions(TypedDict, total=False):
     driver: DriverOptions | None
     """Place of its driver; null: as in the daemon's config."""
     spark: str | float | None
-    """Its Spark, by its name in the daemon's config, such as 3.5; null: the default one."""
+    """Its Spark version, by the name in the daemon's config, such as 3.5; null: the default."""
     spot: Literal["never", "allowed", "only"]
     """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: int
@@ -916,7 +914,7 @@ class JobOptions(TypedDict, total=False):
     retry: RetryOptions | None
     """The same with pauses, instead of `retries`."""
     after: Sequence[Any]
-    """Jobs that it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when
+    """Jobs that it depends on: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it starts when
     all have finished, and fails when one of them does not.
     """
     start_at: float | str | None
@@ -955,12 +953,10 @@ class JobSpec(TypedDict):
     deadline: float | str | None
     """Latest end: seconds (or 2h) after its submission, or a time with its zone."""
     restartable: bool
-    """Whether it may be stopped for a job that goes before it, and begin afresh; its executors can be
-    preempted either way.
-    """
+    """Whether another job may preempt it, so that it restarts; its executors can be preempted either way."""
     executors: Any
-    """Number of executors; with bounds, its driver requests them while it runs; auto: up to as many as are
-    worth having by the measurements of its type, and fewer where more jobs wait.
+    """Number of executors; with bounds, its driver requests them while it runs; auto: up to the useful number
+    by the measurements of its type, and fewer where more jobs wait.
     """
     min_executors: int | None
     """Minimum number of executors to start with; null: all of them."""
@@ -993,7 +989,7 @@ class JobSpec(TypedDict):
     driver: Driver | None
     """Place of its driver; null: as in the daemon's config."""
     spark: str | None
-    """Its Spark, by its name in the daemon's config, such as 3.5; null: the default one."""
+    """Its Spark version, by the name in the daemon's config, such as 3.5; null: the default."""
     spot: Literal["never", "allowed", "only"]
     """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: int
@@ -1001,7 +997,7 @@ class JobSpec(TypedDict):
     retry: Retry | None
     """The same with pauses, instead of `retries`."""
     after: list[Any]
-    """Jobs that it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when
+    """Jobs that it depends on: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it starts when
     all have finished, and fails when one of them does not.
     """
     start_at: float | str | None
@@ -1333,7 +1329,7 @@ class QueueSettings(TypedDict):
     most_per_user: Bounds
     """The maximum resources of each of its users in it."""
     submit: list[str] | None
-    """Users who may submit jobs; null: as above it, at the top all."""
+    """Users that may submit jobs; null: as the queue above, at the top all."""
     priority: int | None
     """The priority of its jobs without one of their own; null: as above it, at the top 0."""
     spot: Literal["never", "allowed", "only"] | None
@@ -1341,7 +1337,7 @@ class QueueSettings(TypedDict):
     protected: bool | None
     """Whether its jobs are protected from preemption; null: as above it, at the top they are not."""
     user_weights: dict[str, float]
-    """The shares of users relative to others, whose share is 1 each."""
+    """Weights of users; all others have a weight of 1."""
 
 
 class Registered(TypedDict):

@@ -72,7 +72,7 @@ class Arguments:
     kill: str = ""
     switches: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
-    """What the user should know."""
+    """Notes for the user."""
 
 
 def read_arguments(command: Sequence[str], environ: Mapping[str, str]) -> Arguments:

@@ -197,11 +197,10 @@ class JobSpec(Strict):
     deadline: Deadline | None = None
     """Latest end: seconds (or 2h) after its submission, or a time with its zone."""
     restartable: bool = True
-    """Whether it may be stopped for a job that goes before it, and begin afresh; its executors can be
-    preempted either way."""
+    """Whether another job may preempt it, so that it restarts; its executors can be preempted either way."""
     executors: Executors = 1
-    """Number of executors; with bounds, its driver requests them while it runs; auto: up to as many as are
-    worth having by the measurements of its type, and fewer where more jobs wait."""
+    """Number of executors; with bounds, its driver requests them while it runs; auto: up to the useful number
+    by the measurements of its type, and fewer where more jobs wait."""
     min_executors: Annotated[int | None, Field(ge=1, le=_MOST_EXECUTORS)] = None
     """Minimum number of executors to start with; null: all of them."""
     cpus: CpusOrBounds = 1.0
@@ -233,7 +232,7 @@ class JobSpec(Strict):
     driver: Driver | None = None
     """Place of its driver; null: as in the daemon's config."""
     spark: SparkName | None = None
-    """Its Spark, by its name in the daemon's config, such as 3.5; null: the default one."""
+    """Its Spark version, by the name in the daemon's config, such as 3.5; null: the default."""
     spot: SpotUse = "allowed"
     """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -241,7 +240,7 @@ class JobSpec(Strict):
     retry: Retry | None = None
     """The same with pauses, instead of `retries`."""
     after: Dependencies = ()
-    """Jobs that it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when
+    """Jobs that it depends on: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it starts when
     all have finished, and fails when one of them does not."""
     start_at: Moment | None = None
     """Earliest start: a time with its zone, or a period after submission, such as in 2h."""

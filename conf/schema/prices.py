@@ -41,13 +41,13 @@ class PriceList(Strict):
     hosts: Annotated[Mapping[Text, Name], Field(strict=False)] = Field(default={})
     """VM types by names of hosts that executors ran on, with * and ?; the first that matches counts."""
     per_core_hour: Price | None = None
-    """For executors whose VM type is not known, dollars; null: an error."""
+    """Price per core and hour of executors with an unknown VM type, dollars; null: an error."""
     per_gib_hour: Price = 0.0
-    """Of such an executor's memory, dollars."""
+    """Price per GiB and hour of their memory, dollars."""
     per_gpu_hour: Price = 0.0
-    """Of such an executor's GPUs, dollars."""
+    """Price per GPU and hour of theirs, dollars."""
     spot_share: Annotated[float, Field(gt=0, le=1)] = 0.4
-    """Price of a spot VM, as a share of the price of the same VM, where its type does not say."""
+    """Price of a spot VM, as a share of the price of the same VM, unless its type sets one."""
 
     @model_validator(mode="after")
     def _has_prices(self) -> "PriceList":

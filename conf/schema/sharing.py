@@ -76,7 +76,7 @@ class QueueSettings(Strict):
     most_per_user: Bounds = Bounds()
     """The maximum resources of each of its users in it."""
     submit: Annotated[tuple[Name, ...] | None, Field(strict=False)] = None
-    """Users who may submit jobs; null: as above it, at the top all."""
+    """Users that may submit jobs; null: as the queue above, at the top all."""
     priority: Priority | None = None
     """The priority of its jobs without one of their own; null: as above it, at the top 0."""
     spot: SpotUse | None = None
@@ -84,7 +84,7 @@ class QueueSettings(Strict):
     protected: bool | None = None
     """Whether its jobs are protected from preemption; null: as above it, at the top they are not."""
     user_weights: Mapping[Name, Weight] = {}
-    """The shares of users relative to others, whose share is 1 each."""
+    """Weights of users; all others have a weight of 1."""
 
     @model_validator(mode="after")
     def _promises_what_it_may_have(self) -> Self:
@@ -133,9 +133,9 @@ class PreemptionSpec(Strict):
     young: Time = 600.0
     """A whole job that has run for longer is not stopped."""
     nearly_done: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.8
-    """A job whose finished share is believed to be at least this is not stopped."""
+    """A job that is expected to be done by at least this share is not stopped."""
     pause: Time = 60.0
-    """Time in which a preempted job is left alone, and preempts no other."""
+    """Time for which a preempted job is not preempted again, and preempts no other."""
 
 
 class SharingSpec(Strict):
@@ -146,7 +146,7 @@ class SharingSpec(Strict):
     half_life: Time = 3600.0
     """Past use this long ago counts half for `fair`; 0: only present use counts."""
     starves_after: Annotated[Time, Field(gt=0)] = 12 * 3600.0
-    """A job that has waited for this long goes first, under any order; limits hold for it all the same."""
+    """A job that has waited for this long goes first, under any order; limits still apply."""
     window: Annotated[int, Field(ge=1, le=1_000_000)] = 256
     """Number of jobs, the first in order, that a policy is shown."""
     overtaken_at_most: Annotated[int | None, Field(ge=0)] = None

@@ -63,7 +63,7 @@ class TrustedHeader(Strict):
     ]
     """Addresses and networks of the proxy."""
     role: Role = "submit"
-    """The role of a user whom neither the store nor the file knows."""
+    """Role of users that neither the store nor the file knows."""
     role_header: _HEADER | None = None
     """A header with the user's role."""
 

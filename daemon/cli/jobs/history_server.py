@@ -84,7 +84,7 @@ def history(
             found = find_event_logs(data_dir, job_id)
             copied = copy_event_logs(found, logs, most << 20, _told)
         except FileNotFoundError:
-            why = "this runs on the daemon's host, whose --config says where its jobs are"
+            why = "run this on the daemon's host, with the daemon's --config"
             raise CommandError(f"{data_dir}: holds no jobs: {why}") from None
         except PermissionError:
             raise CommandError(

@@ -20,10 +20,11 @@ def show_curves(curves: Mapping[str, MeasuredCurve]) -> None:
     render.show(render.table(_SIZES, rows, right=_SIZES[3:], title="Sizes: executors x cpus"))
     sizes = [size for found in curves.values() for size in found.sizes]
     told = (
-        f"A curve is {_mean(abs(size.fitted / size.seconds - 1) for size in sizes)} off what it was fitted to"
+        f"A curve is {_mean(abs(size.fitted / size.seconds - 1) for size in sizes)} off the sizes that it "
+        "was fitted to"
     )
     held_out = [abs(size.held_out / size.seconds - 1) for size in sizes if size.held_out is not None]
-    render.show(told + (f", {_mean(held_out)} off sizes that were held out." if held_out else "."))
+    render.show(told + (f", {_mean(held_out)} off held-out sizes." if held_out else "."))
     halves = [
         (found.type if not number else "", *_half(half))
         for found in curves.values()

@@ -101,7 +101,7 @@ def _savings(savings: "Savings") -> Iterator[Any]:
     ]
     columns = ["change", "how", "saving, 90 %", "share", "error"]
     yield render.fitted(columns, shown, right=("share", "error"), cut=(columns[0],), spare=("error",))
-    yield "they overlap: no sum is meant. What to type for each: --html FILE, -o json, -o csv --by change"
+    yield "they overlap, so do not add them. Details of each: --html FILE, -o json, -o csv --by change"
 
 
 def between(saving: "DollarRange") -> str:
