@@ -111,3 +111,17 @@ LOOKING_AT_OWN = frozenset({
         "_register _spawn _become _close_streams _kill_group _clean_up _write",
     ),
 })  # fmt: skip
+
+#: Calls that remove or unpack a whole tree by names that are in it.
+TREES = frozenset({"rmtree", "TemporaryDirectory", "extract", "extractall", "unpack_archive"})
+#: Functions that call them, by file. All others remove folders of jobs by `daemon.disk.job_folders`, and
+#: write members of archives under names of their own.
+TREES_OF_OWN = frozenset({
+    # Folders that no job may write.
+    *_in("daemon/disk/launch_records.py", "_take_over"),
+    *_in("framework/spark/install/fetch.py", "_put remove _alone _make _quicken"),
+    *_in("audit/read_logs.py", "read_logs"),
+    # As the job's user, which may do no more than the job.
+    *_in("framework/spark/driver/supervisor.py", "_clean_up"),
+    *_in("framework/embedded/agent/fetch.py", "_extract"),
+})  # fmt: skip

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from tests.looking import LOOKING, LOOKING_AT_OWN
+from tests.looking import LOOKING, LOOKING_AT_OWN, TREES, TREES_OF_OWN
 
 REPOSITORY = Path(__file__).parents[1]
 #: Bounds of a file, of a folder's own modules, and of modules of ours that one imports.
@@ -59,26 +59,35 @@ class Files:
     assert looks(ast.parse(text)) == {"<module>": {"stat"}, "take": {"is_dir", "copy2"}}
 
 
+def test_no_tree_of_a_stranger_is_removed_or_unpacked_by_its_names() -> None:
+    """What removes or unpacks a tree can be led out of it, or ends at a depth that a job may exceed."""
+    assert set(called_in(TREES, "daemon", "framework", "audit")) == TREES_OF_OWN
+
+
 def looked_at() -> dict[tuple[str, str], set[str]]:
     """Which such calls are made, by file and function."""
-    paths = [path for top in ("daemon", "framework") for path in (REPOSITORY / top).rglob("*.py")]
-    names = {str(path.relative_to(REPOSITORY)): path for path in paths}
+    found = called_in(LOOKING, "daemon", "framework")
+    return {place: calls for place, calls in found.items() if not place[0].startswith("daemon/cli/")}
+
+
+def called_in(names: Collection[str], *folders: str) -> dict[tuple[str, str], set[str]]:
+    """Which of these calls are made, by file and function."""
     return {
-        (name, function): calls
-        for name, path in names.items()
-        if not name.startswith("daemon/cli/")
-        for function, calls in looks(ast.parse(path.read_text(encoding="utf-8"))).items()
+        (str(path.relative_to(REPOSITORY)), function): calls
+        for top in folders
+        for path in (REPOSITORY / top).rglob("*.py")
+        for function, calls in looks(ast.parse(path.read_text(encoding="utf-8")), names).items()
     }
 
 
-def looks(node: ast.AST, function: str = "") -> dict[str, set[str]]:
+def looks(node: ast.AST, names: Collection[str] = LOOKING, function: str = "") -> dict[str, set[str]]:
     """Such calls by the outermost function or method that makes them."""
     found: dict[str, set[str]] = {}
     for child in ast.iter_child_nodes(node):
-        if (name := called(child)) in LOOKING:
+        if (name := called(child)) in names:
             found.setdefault(function or "<module>", set()).add(name)
         own = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else ""
-        for place, calls in looks(child, function or own).items():
+        for place, calls in looks(child, names, function or own).items():
             found.setdefault(place, set()).update(calls)
     return found
 

@@ -7,8 +7,10 @@ import contextlib
 import errno
 import os
 import stat
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -20,6 +22,8 @@ _DEEPEST = 40
 _MOST = 100_000
 #: Seconds for one folder. Chosen: no other job waits for one that fills its folder meanwhile.
 _PATIENCE = 5.0
+#: Seconds where nothing else waits.
+_MOST_PATIENCE = 60.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -63,6 +67,17 @@ def measure(folder: Path) -> int:
                 if stat.S_ISDIR(status.st_mode) and depth < _DEEPEST:
                     pending.append((Path(entry.path), depth + 1))
     return total
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A new folder for files of jobs, removed at the end, as far as that can be: jobs may write in it."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            remove(folder, _MOST_PATIENCE)
 
 
 def remove(folder: Path, seconds: float = _PATIENCE) -> None:

@@ -11,7 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ from daemon.cli.shared.daemon_config import (
 )
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import DEFAULT_URL, Output, Url
+from framework.host.untrusted_files import read_part, read_tail
 
 if TYPE_CHECKING:
     from conf.schema import Config
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 #: Seconds for the server to listen; and between two looks.
 _START, _LOOK = 120.0, 0.2
-_LAST_LINES = 5
+#: Bytes of the server's output that are read: what it prints depends on logs that jobs wrote.
+_MOST_PRINTED = 1 << 20
 
 
 def history(
@@ -64,6 +65,7 @@ def history(
 
     Example: stoker history job-7
     """
+    from daemon.disk.job_folders import temporary_folder
     from daemon.launch.event_log_export import copy_event_logs, find_event_logs
 
     if url.rstrip("/") != DEFAULT_URL and config is None and not settings:
@@ -76,8 +78,8 @@ def history(
     if job_id is not None and not re.fullmatch(r"job-[1-9]\d{0,17}", job_id):
         job_id = _named(job_id, loaded, data_dir)
     spark, account = _newest_spark(loaded), _account(loaded)
-    with _quick_end(), tempfile.TemporaryDirectory(prefix="stoker-history-") as folder:
-        logs = Path(folder, "logs")
+    with _quick_end(), temporary_folder("stoker-history-") as folder:
+        logs = folder / "logs"
         logs.mkdir(mode=0o700)
         try:
             next((data_dir / "records").iterdir(), None)
@@ -217,7 +219,7 @@ def _await(process: "subprocess.Popen[bytes]", printed: Path, host: str) -> str:
     deadline = time.monotonic() + _START
     started = re.compile(rb"HistoryServer.{0,100}http://[^\s:]{1,200}:(\d{1,5})")
     while process.poll() is None and time.monotonic() < deadline:
-        if match := started.search(printed.read_bytes()):
+        if match := started.search(read_part(printed.parent, printed.name, 0, _MOST_PRINTED)):
             shown = f"[{host}]" if ":" in host else host
             return f"http://{shown}:{int(match[1])}"
         time.sleep(_LOOK)
@@ -227,7 +229,8 @@ def _await(process: "subprocess.Popen[bytes]", printed: Path, host: str) -> str:
 def _last_words(printed: Path) -> str:
     from framework.spark import last_words
 
-    return last_words(printed.read_bytes(), b"").text or "it printed nothing"
+    text = last_words(read_tail(printed.parent, printed.name, _MOST_PRINTED), b"").text
+    return text or "it printed nothing"
 
 
 def _show(url: str, copied: "CopiedLogs", job_id: str | None, output: str) -> None:

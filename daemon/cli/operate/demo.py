@@ -200,9 +200,9 @@ def _own_folder(folder: Path) -> Path:
 def _temporary_folder(stack: contextlib.ExitStack, keep: bool) -> Path:
     if keep:
         return Path(tempfile.mkdtemp(prefix="stoker-demo-"))
-    return Path(
-        stack.enter_context(tempfile.TemporaryDirectory(prefix="stoker-demo-", ignore_cleanup_errors=True))
-    )
+    from daemon.disk.job_folders import temporary_folder
+
+    return stack.enter_context(temporary_folder("stoker-demo-"))
 
 
 def _end_in_order(number: int, _: object) -> None:

@@ -7,7 +7,6 @@ that runs already.
 import contextlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from conf.schema.measuring_plan import MeasuringPlan
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon, end_left
 from daemon.cli.shared import follow
 from daemon.cli.shared.errors import CommandError
+from daemon.disk.job_folders import remove
 from daemon.maintenance.recorded_runs import History
 from daemon.store.job_store import Store
 from daemon.substrate.embedded_mesos import find_embedded, until
@@ -67,7 +67,8 @@ def own_bench(
     """
     place = folder / "daemon"
     end_left(place)
-    shutil.rmtree(place, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        remove(place)
     place.mkdir(parents=True)
     with (
         TemporaryDaemon(place, policy, cluster, mesos, policies_allowed, **sections) as stage,
@@ -77,7 +78,8 @@ def own_bench(
         embedded = find_embedded(stage.data_dir)
         with _bench(client, stage.data_dir, embedded.isolation if embedded else "", stage.check_alive) as it:
             yield it
-    shutil.rmtree(place, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        remove(place)
 
 
 @contextlib.contextmanager

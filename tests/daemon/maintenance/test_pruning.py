@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from conf.schema import Retention, UploadsSection
 from daemon.core.shadow_comparison import Comparison, Outcome
-from daemon.disk.job_folders import measure, remove
+from daemon.disk.job_folders import measure, remove, temporary_folder
 from daemon.disk.uploads import Uploads
 from daemon.maintenance.pruning import Pruner, PruningResult, prune_all, retention
 from daemon.store.job_store import Store
@@ -211,13 +211,7 @@ def test_a_folder_full_of_traps_is_removed(tmp_path: Path) -> None:
     (folder / "sealed" / "inner").mkdir(parents=True)
     (folder / "sealed" / "inner").chmod(0)
     (folder / "sealed").chmod(0)
-    at = os.open(folder, os.O_RDONLY)
-    for _ in range(3000):
-        os.mkdir("d", dir_fd=at)
-        inner = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
-        os.close(at)
-        at = inner
-    os.close(at)
+    nest(folder, 3000)
     try:
         assert measure(folder) < 10 << 20
         remove(folder, math.inf)
@@ -226,6 +220,25 @@ def test_a_folder_full_of_traps_is_removed(tmp_path: Path) -> None:
         subprocess.run(["rm", "-rf", str(folder)], check=True)
     assert (outside / "keep").read_text() == "kept"
     remove(folder)  # what is gone is gone
+
+
+def nest(folder: Path, levels: int) -> None:
+    """Nest folders deeper than Python may nest calls, or any path may be long."""
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=at)
+        inner = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+
+
+def test_a_temporary_folder_of_jobs_goes_in_the_end() -> None:
+    """However deep one nested folders in it, as a job beside Spark's history server can."""
+    with temporary_folder("stoker-test-") as folder:
+        nest(folder, 1200)
+        (folder / "link").symlink_to("/")
+    assert not folder.exists()
 
 
 def test_a_link_in_a_folders_stead_is_not_followed(tmp_path: Path) -> None:
