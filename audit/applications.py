@@ -13,7 +13,15 @@ from typing import Any
 from audit.executor_memory import memory_of
 from audit.executor_use import NEVER, CoreUse, Idle, TaskArrays, idles, uses
 from conf.util.counted import counted
-from profiles.event_lines import MALFORMED, Event, EventLines, EventLogError, short_name
+from profiles.event_lines import (
+    MALFORMED,
+    Event,
+    EventLines,
+    EventLogError,
+    amount_of,
+    short_name,
+    time_of,
+)
 from profiles.executor_attributes import ExecutorAttributes
 from profiles.packed import UNPACKING
 
@@ -25,11 +33,8 @@ _OTHER_CLOCK = 86_400.0
 #: An executor that was launched longer before its registration is of another clock. Chosen: an hour is longer
 #: than the fetch of Spark's archives may take.
 _LONGEST_START = 3600.0
-#: Times of events lie between 1970 and so many seconds later, in the year 3000, and no application ran longer
-#: than so many, ten years: a log can be written by anybody, and its times are added up and drawn.
-_LATEST, _LONGEST_RUN = 32_503_680_000.0, 3653 * 86_400.0
-#: Bytes, cores or GPUs of an event are no more than that, a PiB.
-_MOST = 1 << 50
+#: No application ran longer, ten years: anybody can write a log, and its times are added up and drawn.
+_LONGEST_RUN = 3653 * 86_400.0
 #: Where the application's file lies on the driver's machine is not kept.
 _PATH = re.compile(r" at \S*/")
 _LONGEST_NAME = 200
@@ -374,12 +379,12 @@ def _note_log(reading: _Reading, event: Event) -> None:
 
 
 def _note_start(reading: _Reading, event: Event) -> None:
-    _time(event["Timestamp"])
+    time_of(event["Timestamp"])
     reading.start = event
 
 
 def _note_end(reading: _Reading, event: Event) -> None:
-    reading.ended = _time(event["Timestamp"])
+    reading.ended = time_of(event["Timestamp"])
 
 
 def _note_environment(reading: _Reading, event: Event) -> None:
@@ -394,7 +399,7 @@ def _note_profile(reading: _Reading, event: Event) -> None:
 
 def _note_added(reading: _Reading, event: Event) -> None:
     info = event["Executor Info"]
-    name, at = str(event["Executor ID"]), _time(event["Timestamp"])
+    name, at = str(event["Executor ID"]), time_of(event["Timestamp"])
     # A Spark that knows when it asked for the executor says so: from then on it was held.
     requested = info.get("Request Time")
     if isinstance(requested, int | float) and 0 < requested / _MS <= at:
@@ -404,7 +409,7 @@ def _note_added(reading: _Reading, event: Event) -> None:
     if attributes is not None and at - _LONGEST_START <= attributes.launched_at <= at:
         at = attributes.launched_at
     gpus = info.get("Resources", {}).get("gpu", {}).get("addresses", ())
-    span = _Span(name, str(info["Host"]), _amount(info["Total Cores"]), at)
+    span = _Span(name, str(info["Host"]), amount_of(info["Total Cores"]), at)
     span.profile, span.gpus = int(info.get("Resource Profile Id", 0)), float(len(gpus))
     span.attributes = attributes
     if (earlier := reading.spans.get(name)) is not None:
@@ -415,35 +420,35 @@ def _note_added(reading: _Reading, event: Event) -> None:
 
 def _note_removed(reading: _Reading, event: Event) -> None:
     span = reading.spans[str(event["Executor ID"])]
-    span.removed = _time(event["Timestamp"])
+    span.removed = time_of(event["Timestamp"])
     reason = str(event.get("Removed Reason", "")).lower()
     span.lost = not any(word in reason for word in _MEANT)
 
 
 def _note_blocks(reading: _Reading, event: Event) -> None:
-    reading.blocks.setdefault(str(event["Block Manager ID"]["Executor ID"]), _time(event["Timestamp"]))
+    reading.blocks.setdefault(str(event["Block Manager ID"]["Executor ID"]), time_of(event["Timestamp"]))
 
 
 def _note_stage(reading: _Reading, event: Event) -> None:
     info = event["Stage Info"]
     sums = reading.stage(info["Stage ID"], info["Stage Attempt ID"])
     sums.name = str(info["Stage Name"])
-    sums.submitted = _time(info.get("Submission Time") or 0)
-    sums.completed = _time(info.get("Completion Time") or 0)
+    sums.submitted = time_of(info.get("Submission Time") or 0)
+    sums.completed = time_of(info.get("Completion Time") or 0)
     reading.work(max(sums.submitted, sums.completed))
 
 
 def _note_job_end(reading: _Reading, event: Event) -> None:
-    reading.work(_time(event["Completion Time"]))
+    reading.work(time_of(event["Completion Time"]))
 
 
 def _note_query(reading: _Reading, event: Event) -> None:
-    reading.work(_time(event["time"]))
+    reading.work(time_of(event["time"]))
 
 
 def _note_task(reading: _Reading, event: Event) -> None:
     info = event["Task Info"]
-    launched, finished = _time(info["Launch Time"]), _time(info["Finish Time"])
+    launched, finished = time_of(info["Launch Time"]), time_of(info["Finish Time"])
     name = str(info["Executor ID"])
     number = reading.numbers.get(name)
     if number is None:
@@ -467,13 +472,13 @@ def _note_task(reading: _Reading, event: Event) -> None:
 def _note_metrics(reading: _Reading, metrics: Mapping[str, Any]) -> None:
     read = metrics.get("Shuffle Read Metrics") or {}
     mib = reading.mib
-    mib["input"] += _amount((metrics.get("Input Metrics") or {}).get("Bytes Read", 0)) / _MIB
-    mib["shuffle"] += _amount(read.get("Remote Bytes Read", 0) + read.get("Local Bytes Read", 0)) / _MIB
-    mib["spilled"] += _amount(metrics.get("Disk Bytes Spilled", 0)) / _MIB
+    mib["input"] += amount_of((metrics.get("Input Metrics") or {}).get("Bytes Read", 0)) / _MIB
+    mib["shuffle"] += amount_of(read.get("Remote Bytes Read", 0) + read.get("Local Bytes Read", 0)) / _MIB
+    mib["spilled"] += amount_of(metrics.get("Disk Bytes Spilled", 0)) / _MIB
 
 
 def _note_memory(reading: _Reading, executor: str, metrics: Mapping[str, Any]) -> None:
-    peak = _amount(metrics.get("JVMHeapMemory", 0) + metrics.get("JVMOffHeapMemory", 0)) / _MIB
+    peak = amount_of(metrics.get("JVMHeapMemory", 0) + metrics.get("JVMOffHeapMemory", 0)) / _MIB
     span = reading.spans.get(executor)
     if peak > 0 and span is not None:
         span.peak = max(span.peak or 0.0, peak)
@@ -483,23 +488,9 @@ def _note_executor_peak(reading: _Reading, event: Event) -> None:
     _note_memory(reading, str(event["Executor ID"]), event["Executor Metrics"])
 
 
-def _time(milliseconds: float) -> float:
-    """Seconds since the epoch; ValueError, or TypeError, for what is no time of an event."""
-    seconds = milliseconds / _MS
-    if not 0.0 <= seconds <= _LATEST:
-        raise ValueError("not a time")
-    return seconds
-
-
-def _amount(value: float) -> float:
-    if not 0 <= value <= _MOST:
-        raise ValueError("not an amount")
-    return float(value)
-
-
 def _number(text: str | None, otherwise: float) -> float:
     try:
-        return _amount(float(text)) if text else otherwise
+        return amount_of(float(text)) if text else otherwise
     except ValueError:
         return otherwise
 

@@ -38,6 +38,11 @@ MALFORMED = (
 )
 
 
+#: Times lie between 1970 and so many seconds later, in the year 3000; bytes, cores or seconds of an event are
+#: no more than that. An application writes its log itself, and its numbers are added up, drawn and fitted.
+_LATEST, _MOST = 32_503_680_000.0, float(1 << 50)
+
+
 class EventLogError(ValueError):
     """An event log that is not there or is none; the text names the file."""
 
@@ -110,6 +115,21 @@ class EventLines:
                 raise
             self.bad += 1
             return None
+
+
+def time_of(milliseconds: float) -> float:
+    """Seconds since the epoch; ValueError, or TypeError, for what is no time of an event."""
+    seconds = milliseconds / 1000
+    if not 0.0 <= seconds <= _LATEST:
+        raise ValueError("not a time of an event")
+    return seconds
+
+
+def amount_of(value: float) -> float:
+    """An amount, 0 where Spark counted one below it; ValueError, or TypeError, for what is none."""
+    if not -_MOST <= value <= _MOST:
+        raise ValueError("not an amount of an event")
+    return max(0.0, float(value))
 
 
 def short_name(event: str) -> str:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from profiles.event_lines import MALFORMED, Event, EventLines, EventLogError, parts_of
+from profiles.event_lines import (
+    MALFORMED,
+    Event,
+    EventLines,
+    EventLogError,
+    amount_of,
+    parts_of,
+    time_of,
+)
 from profiles.packed import UNPACKING
 
 _MIB = float(1 << 20)
@@ -92,9 +100,9 @@ def _parse(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
         if kind == "SparkListenerLogStart":
             version = str(event["Spark Version"])
         elif kind == "SparkListenerApplicationStart":
-            started = event["Timestamp"] / 1000
+            started = time_of(event["Timestamp"])
         elif kind == "SparkListenerApplicationEnd":
-            ended = event["Timestamp"] / 1000
+            ended = time_of(event["Timestamp"])
         elif kind in ("SparkListenerStageSubmitted", "SparkListenerStageCompleted"):
             _note_stage(stages, event["Stage Info"])
         elif kind == "SparkListenerTaskEnd":
@@ -110,8 +118,8 @@ def _parse(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
 def _note_stage(stages: dict[tuple[int, int], _Stage], info: Event) -> None:
     stage = stages.setdefault((info["Stage ID"], info["Stage Attempt ID"]), _Stage())
     stage.name = _PATH.sub(" at ", info["Stage Name"])
-    stage.submitted = info.get("Submission Time", 0) / 1000
-    stage.completed = info.get("Completion Time", 0) / 1000
+    stage.submitted = time_of(info.get("Submission Time", 0))
+    stage.completed = time_of(info.get("Completion Time", 0))
 
 
 def _note_task(stages: dict[tuple[int, int], _Stage], event: Event) -> None:
@@ -121,7 +129,7 @@ def _note_task(stages: dict[tuple[int, int], _Stage], event: Event) -> None:
     read = metrics.get("Shuffle Read Metrics", {})
     remote = read.get("Remote Bytes Read", 0)
     values = {
-        "task_seconds": (times["Finish Time"] - times["Launch Time"]) / 1e3,
+        "task_seconds": time_of(times["Finish Time"]) - time_of(times["Launch Time"]),
         "cpu_seconds": metrics.get("Executor CPU Time", 0) / 1e9,
         "gc_seconds": metrics.get("JVM GC Time", 0) / 1e3,
         "shuffle_read_mib": (remote + read.get("Local Bytes Read", 0)) / _MIB,
@@ -130,7 +138,7 @@ def _note_task(stages: dict[tuple[int, int], _Stage], event: Event) -> None:
         "spill_mib": metrics.get("Disk Bytes Spilled", 0) / _MIB,
     }
     for name, value in values.items():
-        stage.sums[name] = stage.sums.get(name, 0.0) + value
+        stage.sums[name] = stage.sums.get(name, 0.0) + amount_of(value)
 
 
 def _stages(stages: Mapping[tuple[int, int], _Stage]) -> Iterator[StageTimes]:

@@ -46,6 +46,10 @@ def test_a_log_that_was_cut_short(tmp_path: Path) -> None:
         '{"Event": "SparkListenerApplicationStart", "Timestamp": "now"}\n',
         '{"Event": "SparkListenerTaskEnd", "Stage ID": [], "Stage Attempt ID": 0}\n',
         "[" * 100_000 + "\n",
+        '{"Event": "SparkListenerApplicationStart", "Timestamp": 1e999}\n',
+        '{"Event": "SparkListenerApplicationStart", "Timestamp": NaN}\n',
+        '{"Event": "SparkListenerApplicationStart", "Timestamp": -1}\n',
+        f'{{"Event": "SparkListenerApplicationStart", "Timestamp": 1{"0" * 400}}}\n',
     ],
 )
 def test_what_is_no_log(tmp_path: Path, text: str) -> None:
