@@ -9,10 +9,10 @@ from tests.docs.shapes import default, fields, table, what
 
 HEAD = """# Reference: HTTP API
 
-Made by `make reference` from [openapi.json](../openapi.json), which the daemon answers at `/openapi.json`,
-too. With a token (`token_file`, or a user's) requests carry `Authorization: Bearer TOKEN`. What goes wrong is
-answered as `application/problem+json`: [Problem](#problem). Lists that are long come in pages, by
-`limit` and `before`.
+Made by `make reference` from [openapi.json](../openapi.json), which the daemon also serves at
+`/openapi.json`. With a token (`token_file`, or a user's) requests carry `Authorization: Bearer TOKEN`. Errors
+are answered as `application/problem+json`: [Problem](#problem). Long lists come in pages, by `limit` and
+`before`.
 
 ## Requests
 """

@@ -18,13 +18,13 @@ Made by `make reference` from the commands themselves; `stoker COMMAND --help` s
 
 | code | of | means |
 | --- | --- | --- |
-| 0 | all | it was done |
+| 0 | all | success |
 | 1 | `wait`, `submit --wait` | a job that was waited for did not finish |
 | 1 | `demo` | a job did not finish, or its result was wrong |
-| 1 | `config check`, `doctor` | something is to be mended |
-| 1 | all | who was to read the output has gone |
-| 2 | all | bad input, what cannot be done, or no daemon answered: one line on stderr says why |
-| 3 | `python -m stoker wait --timeout` | it took longer |
+| 1 | `config check`, `doctor` | there are faults to fix |
+| 1 | all | the reader of the output has ended |
+| 2 | all | bad input, an impossible request, or no daemon answered: stderr has the reason in one line |
+| 3 | `python -m stoker wait --timeout` | the time-out was reached |
 | 130 | all | Ctrl-C |
 | 143 | `demo`, `profile run` | SIGTERM |
 

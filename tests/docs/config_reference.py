@@ -16,11 +16,11 @@ from tests.docs.shapes import fields
 
 HEAD = """# Reference: files
 
-Made by `make reference` from the schemas by which the files are checked. `stoker config check FILE` says what
-is wrong with a config; a key that is not here is an error that names the nearest one that is.
+Made by `make reference` from the schemas of the files. `stoker config check FILE` reports what is wrong with
+a config; an unknown key is an error that names the nearest known one.
 """
 FILES: tuple[tuple[str, type[BaseModel], str], ...] = (
-    ("The daemon's config", Config, "`stoker up --config FILE`; `--set key=value` says one value."),
+    ("The daemon's config", Config, "`stoker up --config FILE`; `--set key=value` sets one value."),
     ("A job", JobSpec, "`stoker submit FILE`, and the body of `POST /v1/jobs`: [submit.md](../submit.md)."),
     (
         "A cluster",

@@ -9,14 +9,14 @@ from framework.spark.treatments import TREATMENTS, Treatment, treatment
 
 HEAD = """# Reference: Spark's settings
 
-Made by `make reference` from the one table by which settings are treated (`framework/spark/treatments.py`),
-and from what the jars of each Spark say of their settings (`framework/spark/settings`, a line for each;
-`make settings` reads them again). What is not here goes to the application as it is.
+Made by `make reference` from the one table of their treatment (`framework/spark/treatments.py`), and from the
+settings that the jars of each Spark version register (`framework/spark/settings`, a line for each; `make
+settings` reads them again). Settings that are not listed here go to the application unchanged.
 
-Settings come by `spark-submit`, by the properties of a driver that asks for executors, and by `conf` of a
-job file. A job file's `conf` may not have what a field stands for, unless *in conf* says yes, nor what has no
-effect: the refusal names the field, or the reason. By spark-submit, what has no effect is named with the
-reason in the answer.
+Settings come from `spark-submit`, from the properties of a driver that requests executors, and from `conf` of
+a job file. A job file's `conf` may not contain settings with a field of their own, unless *in conf* says yes,
+nor settings without effect: the error names the field, or the reason. With spark-submit, the answer names
+settings without effect, with the reason.
 """
 
 

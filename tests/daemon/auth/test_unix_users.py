@@ -65,7 +65,7 @@ def test_without_root_nobody_is_switched_to(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("here", [True, False])
 def test_nobody_is_root_unless_the_config_says_so(tmp_path: Path, here: bool) -> None:
     """Neither here nor elsewhere."""
-    with pytest.raises(ValueError, match=r"no job runs as root unless users\.root says so"):
+    with pytest.raises(ValueError, match=r"no job runs as root unless users\.root allows it"):
         own_rights(Config(users=UsersSection()), tmp_path).of("root", here=here)
     rights = own_rights(Config(users=UsersSection(root=True)), tmp_path)
     if os.geteuid() == 0 or not here:

@@ -312,7 +312,7 @@ def test_a_page_of_which_a_script_is_missing_says_so(chromium: Browser, crowd: C
         page = chromium.page("about:blank")
         page.ask("Network.setBlockedURLs", urls=["*/page/format.js"])
         page.go(url)
-        page.sees("This page could not be loaded whole", "#main")
+        page.sees("This page could not be loaded completely", "#main")
         assert page.asked.count(f"{url}/") == 3  # the second time to see whether there is anybody
         page.ask("Network.setBlockedURLs", urls=[])
         page.run("document.querySelector('.failed button').click()")

@@ -149,7 +149,7 @@ def test_a_queue_with_jobs_is_not_removed(store: Store) -> None:
     [
         ("prod", 409, "prod has queues below it: remove prod.etl, prod.adhoc first"),
         ("prdo", 404, "there is no queue prdo; there are prod, "),
-        ("default", 409, "default is always there"),
+        ("default", 409, "default cannot be removed"),
     ],
 )
 def test_what_cannot_be_removed_stays(store: Store, path: str, status: int, why: str) -> None:
@@ -171,7 +171,7 @@ def test_what_cannot_be_removed_stays(store: Store, path: str, status: int, why:
         ("prod..x", {}, 422, "should be a queue's name"),
         ("default.x", {}, 422, "accepts jobs that name no queue"),
         ("lab.x", {}, 409, "lab does not exist: create it before lab.x"),
-        (".".join(["dev", *"abcdefghij" * 10]), {}, 409, "is not there"),
+        (".".join(["dev", *"abcdefghij" * 10]), {}, 409, "does not exist"),
     ],
 )
 def test_what_no_queue_can_be_is_refused(

@@ -627,7 +627,7 @@ def test_the_sparks_are_listed(api: Api) -> None:
     assert "3.5" in names
     answer = api("GET", "/v1/spark/2.4/stoker-backend.jar")
     assert answer.status_code == 404
-    assert "2.4 is not served here" in answer.json()["detail"]
+    assert "2.4 is not available here" in answer.json()["detail"]
 
 
 def _task(job_id: str, number: int = 0) -> ExecutorRecord:

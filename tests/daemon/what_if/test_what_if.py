@@ -129,7 +129,7 @@ def test_cases_stand_beside_what_is_now(loop: Loop) -> None:
     assert {job.start.mean for job in other.jobs.values()} == {0.0}
     assert {*fewer.never} == {"job-1", "job-2"}
     body = ahead_body(present, found, Permit())
-    assert any("nothing runs at first" in said for said in body.assumes)
+    assert any("another cluster starts empty" in said for said in body.assumes)
     running = RunningJob(JOB, (loop.present.view.vms[0].id,) * 4, 0.0, None)
     held = np.array([4, 0])
     loop.present = replace(loop.present, view=replace(loop.present.view, executors=held, running=(running,)))
@@ -262,9 +262,9 @@ def test_nobody_keeps_others_from_their_turn() -> None:
             threads[-1].start()
             while len(turns._line) < number:
                 threading.Event().wait(0.001)
-        with pytest.raises(RejectedError, match="2 questions of yours"), turns.turn("ann", 1.0):
+        with pytest.raises(RejectedError, match="2 of your requests"), turns.turn("ann", 1.0):
             pass
-        with pytest.raises(RejectedError, match="other questions"), turns.turn("cid", 0.01):
+        with pytest.raises(RejectedError, match="other requests"), turns.turn("cid", 0.01):
             pass
     for thread in threads:
         thread.join()

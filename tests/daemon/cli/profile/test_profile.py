@@ -201,7 +201,7 @@ def test_what_sizes_did_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["profile", "curve", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert "2 x 1" in told
-    assert "0% off the sizes that it was fitted to, 0% off sizes that were held out" in told
+    assert "0% off the sizes that it was fitted to, 0% off held-out sizes" in told
     assert "1 x 4 to 1 x 2" in told
     assert main(["profile", "curve", str(tmp_path), "-o", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out).values()
