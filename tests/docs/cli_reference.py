@@ -37,7 +37,7 @@ def cli_reference() -> str:
     """The page."""
     root: Any = typer.main.get_command(app)
     commands = list(_commands(root, "stoker"))
-    lines = [HEAD + "## Of all commands that ask a daemon", ""]
+    lines = [HEAD + "## Options of all commands that use a daemon", ""]
     lines += _options([one for one in root.commands["jobs"].params if one.name in _COMMON])
     lines += ["## The commands", ""]
     lines += table(
