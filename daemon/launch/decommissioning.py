@@ -7,24 +7,28 @@ worker threads, until the executors are gone; a driver ignores a repeated call.
 Spark gives up at once moving blocks if there is no other executor. So drivers wait until there is one.
 """
 
+import re
+import socket
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from urllib.parse import urlencode
 
-import httpx
 import structlog
 
 from conf.util.backoff import Backoff
 from daemon.core.job_workers import JobWorkers
 from daemon.store.rows.database import StoreError
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from framework.spark import UI_HAS_NO_TLS, DriverUi
+from framework.spark import DriverUi
 
 log = structlog.get_logger("draining")
 
 #: Threads, seconds that one may be busy with a driver, and seconds for each step of that.
 _THREADS, _PATIENCE, _STEP = 4, 15.0, 5.0
+#: Bytes of the first line of its answer.
+_LONGEST_LINE = 1 << 10
 #: Seconds until a driver that has received it is notified again.
 _AGAIN = 10.0
 #: Pauses until one that has not received it is notified again.
@@ -108,7 +112,7 @@ class Decommissioning:
             if ui is None:
                 raise ValueError("it has no UI now")
             heard = tell(ui, numbers, alone=alone)
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, StoreError) as error:
+        except (OSError, ValueError, StoreError) as error:
             leaving.failures += 1
             pause = _BACKOFF.after(leaving.failures)
             why = str(error) or type(error).__name__
@@ -131,18 +135,31 @@ class Decommissioning:
 def tell(ui: DriverUi, numbers: Iterable[int], *, alone: bool) -> bool:
     """Ask a driver to decommission executors; False when it waits, as no other executor can take blocks.
 
-    With `alone` it does not wait for one. httpx.HTTPError or ValueError for another answer.
+    With `alone` it does not wait for one. OSError or ValueError for another answer. Of that no more is read
+    than the first line, by HTTP 1.0, which has one answer to a request: a driver may send what it likes.
     """
-    url = f"{ui.site}/stoker/decommission"
-    headers = {"Authorization": f"Bearer {ui.key}", "Connection": "close"}
     asked = {"executors": ",".join(map(str, numbers)), **({"alone": "true"} if alone else {})}
-    with (
-        httpx.Client(trust_env=False, timeout=_STEP, verify=UI_HAS_NO_TLS) as client,
-        client.stream("POST", url, params=asked, headers=headers) as answer,
-    ):
-        if answer.status_code not in (204, 409):
-            raise ValueError(f"its UI answers {answer.status_code} {answer.reason_phrase}")
-        return answer.status_code == 204
+    lines = (
+        f"POST /stoker/decommission?{urlencode(asked)} HTTP/1.0",
+        f"Host: {ui.site.partition('//')[2]}",
+        f"Authorization: Bearer {ui.key}",
+        "Content-Length: 0",
+        "",
+    )
+    with socket.create_connection((ui.host, ui.port), _STEP) as connection:
+        connection.sendall("".join(f"{line}\r\n" for line in lines).encode())
+        said, until = b"", time.monotonic() + _STEP
+        while b"\n" not in said and len(said) < _LONGEST_LINE and time.monotonic() < until:
+            part = connection.recv(_LONGEST_LINE)
+            if not part:
+                break
+            said += part
+    match = re.match(rb"HTTP/1\.[01] (\d{3})[ \r]", said)
+    if match is None:
+        raise ValueError("its UI does not answer by HTTP")
+    if (status := int(match[1])) not in (204, 409):
+        raise ValueError(f"its UI answers {status}")
+    return status == 204
 
 
 def _is_told_here(record: JobRecord) -> bool:

@@ -16,7 +16,7 @@ from framework.spark.driver.driver import (
     stop_driver,
 )
 from framework.spark.driver.last_error import TAIL, last_words
-from framework.spark.driver.ui_key import UI_HAS_NO_TLS, DriverUi, ui_key
+from framework.spark.driver.ui_key import DriverUi, ui_key
 from framework.spark.driver_properties import DriverEndpoint, DynamicAllocation
 from framework.spark.install.homes import (
     SparkHome,
@@ -35,7 +35,6 @@ __all__ = [
     "RESERVED_ENVIRONMENT",
     "SMALLEST_MEMORY_MIB",
     "TAIL",
-    "UI_HAS_NO_TLS",
     "Application",
     "DriverEndpoint",
     "DriverPlace",

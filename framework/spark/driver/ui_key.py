@@ -9,13 +9,10 @@ The key also allows requests that make the driver release executors of its own j
 """
 
 import hmac
-import ssl
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-#: Context without certificates: reading those that this system trusts would take longer than a request.
-UI_HAS_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 #: The folder for the class, below the driver's own.
 _CLASS_PATH = "stoker-ui"
 

@@ -1,5 +1,7 @@
 """Drivers' UIs behind the API, with a driver as hostile as a job's author can make it."""
 
+import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -9,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from daemon.core.errors import RejectedError
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.launch import spark_ui_proxy
+from daemon.launch.spark_ui_proxy import SparkUi
 from daemon.store.job_store import Store
 from framework.spark import DriverUi
 from tests.daemon.http.test_api import Api, submit
@@ -235,3 +239,42 @@ def test_where_there_is_none_it_is_said(api: Api, scheduler: SmallScheduler) -> 
     assert api("GET", "/v1/jobs/job-9/ui/").status_code == 404
     assert api("GET", "/v1/jobs/job-1").json()["ui"] is None
     assert api("GET", "/v1/jobs/job-1/ui").headers["location"] == "/v1/jobs/job-1/ui/"
+
+
+def test_an_endless_row_of_answers_is_not_read(api: Api, driver: Driver) -> None:
+    """A driver that answers with 1xx for ever kept the daemon busy, and with it everybody."""
+    submit(api)
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(1_000_000):
+                request.wfile.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100)
+
+    driver.answer = answer
+    began = time.monotonic()
+    refused = api("GET", "/v1/jobs/job-1/ui/")
+    assert (refused.status_code, refused.json()["detail"]) == (503, "it answers with HTTP 103")
+    assert time.monotonic() - began < 10
+
+
+def test_drivers_of_one_owner_keep_no_place_of_others(driver: Driver) -> None:
+    """However long they let their visitors wait."""
+    held = threading.Event()
+
+    def wait(_: BaseHTTPRequestHandler) -> None:
+        held.wait(60)
+
+    async def ask() -> None:
+        uis = SparkUi()
+        driver.answer = wait
+        waiting = [asyncio.ensure_future(uis.get(driver.ui, "/p", "x", "", "ann")) for _ in range(8)]
+        while len(driver.asked) < len(waiting):
+            await asyncio.sleep(0.01)
+        with pytest.raises(RejectedError, match="8 requests to UIs of this owner's jobs are under way"):
+            await uis.get(driver.ui, "/p", "x", "", "ann")
+        driver.answer = page(b"seen")
+        assert (await uis.get(driver.ui, "/p", "x", "", "bob")).body == b"seen"
+        held.set()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    asyncio.run(ask())

@@ -174,7 +174,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         if shown is None:
             raise RejectedError(404, "No driver's UI", f"{job_id} is {record.state}: no driver shows a UI")
         query = request.scope["query_string"].decode("latin-1")
-        return await uis.get(shown, f"/v1/jobs/{job_id}/ui", path, query)
+        return await uis.get(shown, f"/v1/jobs/{job_id}/ui", path, query, record.job.owner)
 
 
 def _now(record: JobRecord, due: Mapping[str, Mapping[str, float]]) -> JobRecord:
