@@ -29,6 +29,8 @@ log = structlog.get_logger("uploads")
 
 #: Bytes of the disk that uploads leave to the job store and to jobs.
 _SPARED = 256 << 20
+#: Bytes that a file counts at least: a disk has room for so many files only.
+_LEAST = 4 << 10
 #: Seconds after which an incomplete file is removed, when no more of it arrives.
 _PART_AGE = SECONDS_PER_DAY
 _READ = 1 << 20
@@ -55,7 +57,7 @@ class Uploads:
         self._now = now
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
         self._counting = threading.Lock()
-        #: Bytes that are here; None: not counted yet.
+        #: Bytes that are here, as they count; None: not counted yet.
         self._used: int | None = None
 
     def status(self, sha256: str, user: str = "") -> Upload | None:
@@ -109,7 +111,7 @@ class Uploads:
             if user and owner and user != owner:
                 with contextlib.suppress(FileExistsError):
                     os.link(self._folder / name, self._folder / stored_name(file.sha256, owner))
-                    self._count((self._folder / name).stat().st_size)
+                    self._count(_counted((self._folder / name).stat().st_size))
 
     def look(self, file: UploadedFile, user: str = "") -> Path:
         """Path of a user's file, without prolonging its storage; ValueError as in `use`."""
@@ -170,14 +172,16 @@ class Uploads:
     def _take(self, sha256: str, name: str, size: int, offset: int, data: bytes) -> Upload:
         self._make_room(len(data))
         part = self._part(name)
+        before = _counted(offset) if part.exists() else 0
         file = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._count(_counted(offset) - before)
         try:
             try:
                 _write(file, offset, data)
             except OSError:
                 os.ftruncate(file, offset)
                 raise
-            self._count(len(data))
+            self._count(_counted(offset + len(data)) - _counted(offset))
             if offset + len(data) < size:
                 return Upload(sha256, offset + len(data), complete=False)
             os.fsync(file)
@@ -221,7 +225,7 @@ class Uploads:
     def _unlink(self, path: Path) -> None:
         size = path.stat().st_size
         path.unlink()
-        self._count(-size)
+        self._count(-_counted(size))
 
     def _touch(self, name: str) -> bool:
         try:
@@ -234,7 +238,8 @@ class Uploads:
         """Note a change that has been made, and say how many bytes are here."""
         with self._counting:
             if self._used is None:
-                self._used = sum(entry.stat(follow_symlinks=False).st_size for entry in self._entries())
+                sizes = (entry.stat(follow_symlinks=False).st_size for entry in self._entries())
+                self._used = sum(map(_counted, sizes))
             else:
                 self._used += change
             return self._used
@@ -248,6 +253,10 @@ class Uploads:
 
     def _lock(self, name: str) -> threading.Lock:
         return self._locks[int(name[:8], 16) % _LOCKS]
+
+
+def _counted(size: int) -> int:
+    return max(size, _LEAST)
 
 
 def _not_sent(file: UploadedFile) -> ValueError:

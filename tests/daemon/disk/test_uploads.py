@@ -299,3 +299,18 @@ def test_the_store_knows_which_files_are_needed(tmp_path: Path) -> None:
     scheduler.kill("job-1")
     assert store.jobs.open.uploads_needed() == set()
     store.close()
+
+
+def test_small_files_fill_no_disk_with_their_number(tmp_path: Path) -> None:
+    """A file counts some KiB at least, also after a restart: a disk has room for so many files only."""
+    uploads = Uploads(tmp_path / "uploads", UploadsSection(size=1, total=1))
+    for number in range(256):
+        data = str(number).encode()
+        uploads.put(hashlib.sha256(data).hexdigest(), len(data), 0, data)
+    with pytest.raises(RejectedError, match="1 MiB are used"):
+        uploads.put("0" * 64, 2, 0, b"x")
+    again = Uploads(tmp_path / "uploads", UploadsSection(size=1, total=1))
+    with pytest.raises(RejectedError, match="1 MiB are used"):
+        again.put("0" * 64, 2, 0, b"x")
+    assert again.sweep(set, age=-1.0)[0] == 256
+    assert again.put("0" * 64, 2, 0, b"x").received == 1
