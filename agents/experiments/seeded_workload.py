@@ -6,7 +6,8 @@ that the same seed draws the same jobs for every workload of a mix.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from conf.schema.workload import Facebook, Mix, WorkloadSpec
 from conf.units import SECONDS_PER_DAY
@@ -15,6 +16,8 @@ from profiles.workloads.workload import Workload
 
 #: Keys of a mix that decide which jobs a seed draws.
 _SIZING = ("types", "cpus", "memory_gib", "executors")
+#: Generated workloads in memory: the seeds of a scene, which each of its policies plays in turn.
+_CACHED = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,21 @@ def draws_of(spec: WorkloadSpec, seed: int) -> tuple[Draw, ...]:
         return (Draw(canonical({"users": "any"}), seed, "a workload of users"),)
     mix = (spec.mix or Mix()).model_dump(mode="json", include=set(_SIZING))
     return (Draw(canonical({"sizes": mix}), seed, "this mix of jobs"),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Generated:
+    """Key of a generated workload: its description as text, as descriptions have no hash, and its seed."""
+
+    text: str
+    seed: int
+    spec: WorkloadSpec = field(compare=False)
+
+
+@lru_cache(maxsize=_CACHED)
+def _generate(asked: _Generated) -> Workload:
+    """Generate the workload; in a small run that takes longer than to play it."""
+    return generate(asked.spec, asked.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +108,8 @@ class SeededWorkload:
         return tuple(seed + 100 * day for day in range(self.days))
 
     def _generated(self, seed: int, jobs: int | None) -> Workload:
-        made = generate(self._spec_of(seed, jobs), seed)
+        spec = self._spec_of(seed, jobs)
+        made = _generate(_Generated(spec.model_dump_json(), seed, spec))
         if self._first_of_many and jobs is not None:
             made = made.first(jobs)
         return made if self.change is None else self.change(made, seed)

@@ -5,7 +5,7 @@ draw from streams of their own, so two workloads that differ in their arrivals a
 `submitters` draws the jobs that users submit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -121,51 +121,60 @@ def _drawn(mix: Mix, times: NDArray[np.float64], seed: np.random.SeedSequence) -
     """Jobs of the mix that arrive at these times, one part of them from each stream of the seed."""
     _, sizes, *rest, _ = seed.spawn(_STREAMS)
     owners, queues, priorities, deadlines = map(np.random.default_rng, rest)
-    jobs = _sized(mix, times, np.random.default_rng(sizes))
-    jobs = _labelled(jobs, "owner", mix.owners, owners)
-    jobs = _labelled(jobs, "queue", mix.queues, queues)
-    jobs = _labelled(jobs, "priority", mix.priorities, priorities)
-    return jobs if mix.deadlines is None else _due(jobs, mix.deadlines, deadlines)
+    columns = {
+        **_sizes(mix, times, np.random.default_rng(sizes)),
+        **_labels("owner", mix.owners, len(times), owners),
+        **_labels("queue", mix.queues, len(times), queues),
+        **_labels("priority", mix.priorities, len(times), priorities),
+    }
+    if mix.deadlines is not None:
+        columns["deadline"] = _due(columns["duration"], mix.deadlines, deadlines)
+    names = [f"job-{number}" for number in range(1, len(times) + 1)]
+    rows = zip(names, times.tolist(), *columns.values(), strict=True)
+    keys = ("name", "submitted_at", *columns)
+    # Each is made once: to check a job again after each field takes longer than to draw it.
+    return tuple(WorkloadJob(**dict(zip(keys, row, strict=True))) for row in rows)
 
 
-def _sized(mix: Mix, times: NDArray[np.float64], random: np.random.Generator) -> tuple[WorkloadJob, ...]:
+def _sizes(mix: Mix, times: NDArray[np.float64], random: np.random.Generator) -> dict[str, list[Any]]:
+    """Types, sizes and durations of the jobs, by field."""
     profiles = _profiles(mix)
     weights = np.array(list(mix.types.values()))
     count = len(times)
     kinds = random.choice(len(weights), count, p=weights / weights.sum())
-    drawn = (
+    cpus, memory, executors = (
         random.integers(low, high, count, endpoint=True).tolist()
         for low, high in (mix.cpus, mix.memory_gib, mix.executors)
     )
-    names, jobs = list(mix.types), []
-    rows = zip(times.tolist(), kinds.tolist(), *drawn, strict=True)
-    for number, (at, which, cpus, memory_gib, executors) in enumerate(rows, 1):
-        kind, size = names[which], (float(cpus), memory_gib * _MIB_PER_GIB, executors)
-        jobs.append(WorkloadJob(f"job-{number}", at, kind, *size, profiles[kind].duration(*size)))
-    return tuple(jobs)
+    types = list(mix.types)
+    found: dict[str, list[Any]] = {
+        "type": [types[which] for which in kinds.tolist()],
+        "cpus": [float(number) for number in cpus],
+        "memory_mib": [number * _MIB_PER_GIB for number in memory],
+        "executors": executors,
+    }
+    found["duration"] = [profiles[kind].duration(*size) for kind, *size in zip(*found.values(), strict=True)]
+    return found
 
 
-def _labelled(
-    jobs: tuple[WorkloadJob, ...], key: str, weights: Mapping[Any, float], random: np.random.Generator
-) -> tuple[WorkloadJob, ...]:
-    """The jobs with this field of theirs drawn by weight; as they are where there are no weights."""
+def _labels(
+    key: str, weights: Mapping[Any, float], count: int, random: np.random.Generator
+) -> dict[str, list[Any]]:
+    """The field drawn by weight for so many jobs; nothing where there are no weights."""
     if not weights:
-        return jobs
+        return {}
     chances = np.array(list(weights.values()))
-    drawn = random.choice(list(weights), len(jobs), p=chances / chances.sum())
-    return tuple(replace(job, **{key: value}) for job, value in zip(jobs, drawn.tolist(), strict=True))
+    return {key: random.choice(list(weights), count, p=chances / chances.sum()).tolist()}
 
 
-def _due(
-    jobs: tuple[WorkloadJob, ...], deadlines: Deadlines, random: np.random.Generator
-) -> tuple[WorkloadJob, ...]:
-    """The jobs with deadlines, as many as are to have one."""
-    has = random.random(len(jobs)) < deadlines.share
-    slack = random.uniform(*deadlines.slack, len(jobs))
-    return tuple(
-        replace(job, deadline=job.duration * times) if due else job
-        for job, due, times in zip(jobs, has.tolist(), slack.tolist(), strict=True)
-    )
+def _due(durations: Sequence[float], deadlines: Deadlines, random: np.random.Generator) -> list[float | None]:
+    """Deadlines of jobs of these durations, of as many as are to have one."""
+    has = random.random(len(durations)) < deadlines.share
+    slack = random.uniform(*deadlines.slack, len(durations))
+    return [
+        duration * times if due else None
+        for duration, due, times in zip(durations, has.tolist(), slack.tolist(), strict=True)
+    ]
 
 
 def _profiles(mix: Mix) -> Mapping[str, JobProfile]:

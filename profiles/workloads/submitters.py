@@ -102,11 +102,14 @@ def _coming(
     users: Sequence[_One], mix: Mix, jobs: int, seed: np.random.SeedSequence, draw: Draw
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Users of the first jobs, and their arrival times; WorkloadError where fewer ever come."""
-    gaps = {id(user.said): _mean_gap(user.said, mix, draw) for user in users}
-    streams = (
-        zip(_times(user.said, gaps[id(user.said)], _stream(seed, _TIMES, number)), repeat(number))
-        for number, user in enumerate(users)
-    )
+    means: dict[int, float] = {}
+    streams = []
+    for number, user in enumerate(users):
+        own = user.said.mix or mix
+        if user.said.cores is not None and id(own) not in means:
+            means[id(own)] = _mean_core_seconds(own, draw)
+        gap = _mean_gap(user.said, means.get(id(own), 0.0))
+        streams.append(zip(_times(user.said, gap, _stream(seed, _TIMES, number)), repeat(number)))
     first = list(islice(heapq.merge(*streams), jobs))
     if len(first) < jobs:
         raise WorkloadError(f"users: submit {counted(len(first), 'job')}, {jobs} are asked for")
@@ -132,14 +135,18 @@ def _jobs(mix: Mix, seed: np.random.SeedSequence, draw: Draw) -> Iterator[Worklo
         yield from draw(mix, np.zeros(_DRAWN), _stream(seed, part))
 
 
-def _mean_gap(user: User, mix: Mix, draw: Draw) -> float:
-    """Seconds between two jobs of a user, on average."""
+def _mean_gap(user: User, core_seconds: float) -> float:
+    """Seconds between two jobs of a user, on average; `core_seconds` are those of a job."""
     if user.jobs_per_hour is not None:
         return SECONDS_PER_HOUR / user.jobs_per_hour
-    if user.cores is None:
-        return 0.0
-    sample = draw(user.mix or mix, np.zeros(_SAMPLE), np.random.SeedSequence(0))
-    return sum(job.cpus * job.executors * job.duration for job in sample) / _SAMPLE / user.cores
+    return 0.0 if user.cores is None else core_seconds / user.cores
+
+
+def _mean_core_seconds(mix: Mix, draw: Draw) -> float:
+    """Core seconds of a job of the mix, on average."""
+    sizes = mix.model_copy(update={"owners": {}, "queues": {}, "priorities": {}, "deadlines": None})
+    sample = draw(sizes, np.zeros(_SAMPLE), np.random.SeedSequence(0))
+    return sum(job.cpus * job.executors * job.duration for job in sample) / _SAMPLE
 
 
 def _stream(seed: np.random.SeedSequence, *of: int) -> np.random.SeedSequence:

@@ -231,8 +231,8 @@ def test_a_job_that_fails_says_why(daemon: Daemon) -> None:
 
 def test_jobs_wait_with_a_reason_and_are_killed(daemon: Daemon) -> None:
     """Jobs without room wait with a reason; killed jobs leave nothing on the cluster."""
-    big = daemon.submit(2, 120.0, executors=12, cpus=4.0)
-    wide = daemon.submit(2, 0.1, executors=24, cpus=4.0)
+    big = daemon.submit(2, 120.0, cpus=4.0)
+    wide = daemon.submit(2, 0.1, executors=24, cpus=4.0)  # takes the whole cluster
     third = daemon.submit(2, 120.0, executors=1)
     waiting = daemon.wait(wide, lambda j: j["state"] == "queued" and "room for" in j["reason"])
     assert "24 executors" in waiting["reason"]
