@@ -33,13 +33,13 @@ audit:  ## Report what Spark applications cost, and could cost, by event logs (L
 	  && rm -f $(READY); }
 	$(BIN)/stoker audit $(LOGS) --html $(or $(REPORT),report.html) $(ARGS)
 
-# Tests wait for processes about half of the time, so there are three workers for two cores. What Python compiles is
+# Tests wait for processes about half of the time, so there are two workers for each core. What Python compiles is
 # kept, also where the environment says otherwise: tests start it hundreds of times.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)  ## Pass the tests, on up to four cores
 	$(BIN)/stoker spark add 3.5
 	$(BIN)/stoker spark add 4.3 --connect
-	$(BIN)/python -m pytest -n $$(($$(nproc) < 4 ? $$(nproc) * 3 / 2 : 6)) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $$(($$(nproc) < 4 ? $$(nproc) * 2 : 6)) --dist loadfile --no-loadscope-reorder
 
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
 	$(BIN)/python -m tests.chaos.stopped

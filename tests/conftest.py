@@ -43,6 +43,7 @@ _REPOSITORY = Path(__file__).parents[1]
 _NEED_TENSORFLOW = frozenset(
     f"tests/{file}.py"
     for file in (
+        "agents/drl/test_dqn_worlds",
         "agents/drl/test_records",
         "agents/drl/test_training",
         "environment/training/test_training_environments",
