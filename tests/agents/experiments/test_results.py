@@ -1,10 +1,10 @@
 """`make results`: all reports in one run, which continues after a kill; here with few jobs."""
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -64,21 +64,39 @@ def test_all_reports_are_made_quickly(tmp_path: Path) -> None:
         assert "standard error" in text
 
 
+#: The command in a process that is killed when ten runs are stored.
+KILLED = """
+import os, signal, sys
+from agents.experiments.runner import Runner
+from daemon.cli import main
+
+store, stored = Runner._store, []
+
+def store_ten(runner, call, result):
+    store(runner, call, result)
+    stored.append(call)
+    if len(stored) == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Runner._store = store_ten
+main(sys.argv[1:])
+"""
+
+
 def test_a_killed_run_continues(tmp_path: Path) -> None:
     """What ended before the kill is not made again, and the report is the same as without it."""
-    command = [sys.executable, "-m", "daemon.cli", "reproduce", "results", "--quick", "--only", "sharing"]
+    command = ["reproduce", "results", "--quick", "--only", "sharing"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert main([*command[3:], "--out", str(whole)]) == 0
-    process = subprocess.Popen([*command, "--out", str(killed)], cwd=REPOSITORY, start_new_session=True)
-    deadline = time.monotonic() + 120
-    while len(list(killed.rglob("*"))) < 12 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    make_results(whole, quick=True, only=("sharing",), workers=0)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, *command, "--out", str(killed)], cwd=REPOSITORY, start_new_session=True
+    )
+    assert process.wait() == -signal.SIGKILL
+    os.killpg(process.pid, signal.SIGKILL)  # those that made the runs
     before = {path: path.stat().st_mtime_ns for path in killed.rglob(".runs/*/*") if len(path.name) == 64}
-    assert len(before) >= 8
+    assert len(before) == 10
     assert not (killed / "sharing.md").exists()
-    assert main([*command[3:], "--out", str(killed)]) == 0
+    assert main([*command, "--out", str(killed)]) == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert (killed / "sharing.md").read_text() == (whole / "sharing.md").read_text()
 
