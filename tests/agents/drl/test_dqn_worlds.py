@@ -50,6 +50,7 @@ def learner(values: dict[str, Any] = SPEC) -> "DrawnDqnLearner":
     return made
 
 
+@pytest.mark.slow
 def test_it_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     """Bit by bit, with clusters of both sizes on both sides of the stop."""
     from agents.drl.training import checkpoints

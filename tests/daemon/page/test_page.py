@@ -321,6 +321,7 @@ def test_a_page_of_which_a_script_is_missing_says_so(chromium: Browser, crowd: C
         page.sees("/v1/jobs")
 
 
+@pytest.mark.slow
 def test_a_page_of_an_earlier_daemon_says_so(
     chromium: Browser, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     end_all(lambda: [pid for pid in descendants() if pid not in before])
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_when_the_embedded_mesos_is_killed(daemon: Daemon) -> None:
     """Executors are found gone and placed again, uncharged; /readyz tells; the API answers on."""
     until(daemon.leads, daemon.log)

@@ -49,6 +49,7 @@ def shared(policy: str, options: Mapping[str, object], sharing: Sharing, jobs: W
     return fairness(result, QUEUES, "user", WINDOW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "options"),
     [
