@@ -10,7 +10,8 @@ from conf.schema import Name, Strict
 
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Part = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+#: Networks compute in float32: with factors and divisors beyond these, rewards leave its range.
+Positive = Annotated[float, Field(ge=1e-12, le=1e12)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Considered = Annotated[int, Field(ge=1, le=1024)]
 Overtaken = Annotated[int, Field(ge=1, le=10_000)]
@@ -56,7 +57,7 @@ class ObjectiveSpec(Strict):
     #: How much of the time is completion (from submission on); the rest is duration (from the start on).
     completion: Part = 0.5
     #: A small price on completion beside that, so that waiting without end does not pay.
-    waiting: NotNegative = 0.05
+    waiting: Annotated[float, Field(ge=0, le=1e12)] = 0.05
     #: What a job costs and takes, in dollars and seconds, when it is placed neither well nor badly: these are
     #: one unit each.
     dollars: Positive = 0.0615
@@ -79,6 +80,15 @@ class DrawnSpec(Strict):
     pools: Part = 0.15
     #: How many jobs a workload has, from and to.
     jobs: tuple[Count, Count] = Field((30, 110), strict=False)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "DrawnSpec":
+        for name, (low, high) in (("betas", self.betas), ("jobs", self.jobs)):
+            if low > high:
+                raise ValueError(
+                    f"{name}: the first should be at most the second, found {low:g} and {high:g}"
+                )
+        return self
 
 
 class EvaluationSpec(Strict):
@@ -160,6 +170,12 @@ class DqnSpec(Strict):
     #: How many iterations pass between copies of the network into the target network.
     target_every: Count = 200
 
+    @model_validator(mode="after")
+    def _a_probability(self) -> "DqnSpec":
+        if max(self.epsilon.first, self.epsilon.last) > 1:
+            raise ValueError("epsilon: is a probability and should be at most 1")
+        return self
+
 
 class TrainingSpec(Strict):
     """A training file."""
@@ -168,7 +184,7 @@ class TrainingSpec(Strict):
     seed: Seed = 0
     cluster: str = "paper"
     #: Workloads by name or path, and how often each is drawn.
-    workloads: Annotated[Mapping[str, Annotated[float, Field(gt=0)]], Field(min_length=1)] = {"burst": 1.0}
+    workloads: Annotated[Mapping[str, Positive], Field(min_length=1)] = {"burst": 1.0}
     #: Worlds that are drawn instead, with beliefs of their own; rewards are in units of what
     #: first fit comes to in each of them.
     drawn: DrawnSpec | None = None

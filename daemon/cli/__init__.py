@@ -71,7 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if text is None:
             raise
         return _complain(text, BAD_INPUT)
-    except typer.Abort:
+    except typer.Abort as error:
+        if isinstance(error.__cause__, EOFError):  # typer takes any of them for an end of input
+            raise error.__cause__ from None
         return _INTERRUPTED
     except BrokenPipeError:
         # The reader has gone; buffered output must not be tried again at exit.

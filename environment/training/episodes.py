@@ -4,13 +4,14 @@ Seeds from FIRST_TRAINING_SEED on are for training alone, those below it for eva
 never came from trained-on seeds. (A workload that stands in a file is the same for every seed.)
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from conf.defaults import UNKNOWN_DURATION
+from conf.util.counted import counted
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, episode_of, jobs_of, refusals
 from environment.kernel.state import Episode
@@ -55,7 +56,8 @@ class Episodes:
     def __call__(self, seed: int) -> Episode:
         """The seed's workload on the cluster, without the jobs that would not fit it when it is empty.
 
-        ValueError when no job is left, or one asks for more than cpus and memory: the kernel knows no more.
+        WorkloadError when no job is left, or one asks for other resources than cpus and memory: the kernel
+        knows no others.
         """
         workload = self.source(seed)
         for job in workload.jobs:
@@ -70,11 +72,24 @@ class Episodes:
                 )
         jobs = jobs_of(workload, load_profiles())
         refused = refusals(jobs, self.vms)
-        if len(refused) == len(jobs):
-            raise ValueError(next(iter(refused.values()), "a workload should have at least one job"))
         jobs = tuple(job for job in jobs if job.id not in refused)
+        if not jobs:
+            raise WorkloadError(f"no job of the workload fits the cluster{_such_as(refused)}")
         believed = None if self.belief.exact else self.belief.of(jobs, seed, known=load_profiles())
         return episode_of(jobs, self.vms, self.types, believed, self.unknown, seed=seed)
+
+    def left_out(self, seed: int) -> tuple[str, ...]:
+        """Parts of the seed's workload that an episode lacks, in words: not read, or fitting no cluster."""
+        workload = self.source(seed)
+        refused = refusals(jobs_of(workload, load_profiles()), self.vms)
+        if not refused:
+            return workload.left_out
+        fits_not = f"{counted(len(refused), 'job')} of {len(workload.jobs)} that would fit no VM or cluster"
+        return (*workload.left_out, fits_not + _such_as(refused))
+
+
+def _such_as(refused: Mapping[str, str]) -> str:
+    return next((f", such as {job}: {why}" for job, why in refused.items()), "")
 
 
 def episodes(

@@ -35,7 +35,12 @@ def test_the_notebook_compares_policies(monkeypatch: pytest.MonkeyPatch) -> None
     shown = [out["data"] for cell in codes for out in cell["outputs"]]
     assert sum("image/png" in data for data in shown) == 2
     assert {"text/plain": ["50"]} in shown
-    assert "-m venv .venv-notebook" in "".join(book["cells"][0]["source"])
+    text = "".join(book["cells"][0]["source"])
+    assert "-m venv .venv-notebook" in text
+    # pip refuses a folder beside a lock file, whose packages all have hashes.
+    installs = [line for line in text.splitlines() if "pip install" in line]
+    assert any("--editable ." in line for line in installs)
+    assert not any(".lock" in line and "--editable" in line for line in installs)
     monkeypatch.setattr(mpl, "rcParams", mpl.rcParams.copy())
     mpl.use("Agg")
     found: dict[str, Any] = {}

@@ -4,14 +4,17 @@ A checkpoint is a folder that gets its name when it is complete and on the disk;
 after that.
 """
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from conf.loader import ConfigError
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -52,6 +55,18 @@ def restore(folder: Path, variables: "tf.train.Checkpoint") -> Checkpoint | None
     with np.load(found[-1] / "arrays.npz") as arrays:
         kept = dict(arrays)
     return Checkpoint(json.loads((found[-1] / "state.json").read_text(encoding="utf-8")), kept)
+
+
+@contextlib.contextmanager
+def reading(path: Path, remedy: str) -> Iterator[None]:
+    """Convert any error over a file of the run, damaged or of another version, into a ConfigError."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except Exception as error:
+        why = next(iter(str(error).splitlines()), "it ends early")
+        raise ConfigError(f"{path}: cannot be used: {type(error).__name__}: {why}; {remedy}") from error
 
 
 def _flush(path: Path) -> None:

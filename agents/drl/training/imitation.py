@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from agents.drl.networks_tf import ScoreNetwork
+from agents.drl.training import checkpoints
 from agents.drl.training.teaching import Examples, Lesson, watch_all
 from agents.drl.training.worlds import TEACHING, Worlds, random_of
 from agents.experiments.comparison import contender
@@ -29,7 +30,7 @@ def examples_of(
     PolicyError for an invalid teacher.
     """
     if kept.exists():
-        with np.load(kept) as arrays:
+        with checkpoints.reading(kept, "delete it: it is made again"), np.load(kept) as arrays:
             sizes = sorted({int(name.partition(".")[0]) for name in arrays})
             return {n: Examples(*(arrays[f"{n}.{name}"] for name in Examples._fields)) for n in sizes}
     lessons, parts = _lessons(worlds, imitation), []

@@ -4,7 +4,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
@@ -27,12 +27,16 @@ from agents.drl.training.worlds import Worlds, worlds_of
 from conf.loader import ConfigError
 from conf.schema.training import TrainingSpec
 
-#: Called with the steps done, the steps in all, and a text.
-Progress = Callable[[int, int, str], None]
-
 
 class DivergedError(ArithmeticError):
     """Training produced a value that is not a number; the text names the iteration and a remedy."""
+
+
+#: What to do about a damaged run.
+_BEGIN_ANEW = "delete the run's folder, or train into another one"
+
+#: Called with the steps done, the steps in all, and a text.
+Progress = Callable[[int, int, str], None]
 
 
 @dataclass
@@ -79,9 +83,11 @@ def train(
         with board:
             told = (board,) if listener is None else (board, listener)
             run, weights = _learn(worlds, learner, out, progress or _say_nothing, begun, told)
+        write_policy(out, worlds, learner, weights, run.history, run.best_iteration, run.seconds)
+    except tf.errors.OpError as error:  # of a file, as other errors are handled where they can occur
+        raise OSError(error.message) from error
     finally:
         learner.close()
-    write_policy(out, worlds, learner, weights, run.history, run.best_iteration, run.seconds)
     return out
 
 
@@ -115,11 +121,13 @@ def _claim(out: Path, spec: TrainingSpec, *, resume: bool) -> None:
         shutil.rmtree(run, ignore_errors=True)
         _write(path, text)
         run.mkdir()
-    elif path.read_text(encoding="utf-8") != text:
-        before = yaml.safe_load(path.read_text(encoding="utf-8"))
-        now = yaml.safe_load(text)
-        changed = ", ".join(key for key in now if now[key] != before.get(key))
-        raise ConfigError(f"{path}: the run was begun with another {changed}; resume it with the same")
+        return
+    with checkpoints.reading(path, _BEGIN_ANEW):
+        begun = path.read_text(encoding="utf-8")
+        if begun != text:
+            before, now = yaml.safe_load(begun), yaml.safe_load(text)
+            changed = ", ".join(key for key in now if now[key] != before.get(key))
+            raise ConfigError(f"{path}: the run was begun with another {changed}; resume it with the same")
 
 
 def _learn(
@@ -134,21 +142,28 @@ def _learn(
     spec, folder, run = worlds.spec, out / "run", _Run(fingerprint=worlds.fingerprint())
     evaluation = Evaluation(worlds)
     average = best = learner.network.weights_as_arrays()
-    before = checkpoints.restore(folder / "checkpoints", learner.checkpoint)
-    if before is not None:
-        run = _Run(**before.state)
-        if run.fingerprint != worlds.fingerprint():
-            text = "its workloads or its cluster are others than when the run was begun; it cannot be resumed"
-            raise ConfigError(f"{out}: {text}")
-        learner.restore(before.arrays)
-        best, average = (
-            type(best)(**{name: before.arrays[f"{which}.{name}"] for name in best._fields})
-            for which in ("best", "average")
-        )
-    elif spec.imitation is not None:
+    with checkpoints.reading(folder / "checkpoints", _BEGIN_ANEW):
+        before = checkpoints.restore(folder / "checkpoints", learner.checkpoint)
+        if before is not None:
+            run = _Run(**{each.name: before.state[each.name] for each in fields(_Run)})
+            if run.fingerprint != worlds.fingerprint():
+                text = "its workloads or its cluster are others than when the run was begun"
+                raise ConfigError(f"{out}: {text}; it cannot be resumed")
+            learner.restore(before.arrays)
+            best, average = (
+                type(best)(**{name: before.arrays[f"{which}.{name}"] for name in best._fields})
+                for which in ("best", "average")
+            )
+    if before is None and spec.imitation is not None:
         imitation = spec.imitation
         examples = examples_of(worlds, imitation, folder / "teacher.npz", report)
-        imitate(worlds, learner.network, examples, imitation, report)
+        loss = imitate(worlds, learner.network, examples, imitation, report)
+        if not isfinite(loss):
+            raise DivergedError(
+                f"training diverged before iteration 0, imitating {imitation.teacher}: its loss is {loss:g}. "
+                "Choose a smaller imitation.learning_rate (it was "
+                f"{imitation.learning_rate.last:.3g} at the end), and start again"
+            )
         average = learner.network.weights_as_arrays()
     begun(run.iteration)
     told: dict[str, float] = {}

@@ -122,15 +122,21 @@ class Worlds:
                 name: EpisodeBatch([of(seed) for seed in seeds], beta)
                 for name, of in self.by_workload.items()
             }
-        low, high = drawn.betas
-        sizes, betas = sorted(drawn.vms), (0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high)
         return {
-            f"{counted(vms, 'VM')}, beta {beta:g}": EpisodeBatch(
-                [self._drawn_episode(drawn, vms, seed) for seed in seeds], beta
-            )
-            for vms in (sizes[len(sizes) // 4], sizes[len(sizes) // 2], sizes[-1])
-            for beta in betas
+            name: EpisodeBatch([self._drawn_episode(drawn, vms, seed) for seed in seeds], beta)
+            for name, vms, beta in evaluated_sizes(drawn)
         }
+
+
+def evaluated_sizes(drawn: DrawnSpec) -> list[tuple[str, int, float]]:
+    """Names, numbers of VMs and betas of the drawn worlds on which an agent is evaluated."""
+    low, high = drawn.betas
+    sizes, betas = sorted(drawn.vms), (0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high)
+    return [
+        (f"{counted(vms, 'VM')}, beta {beta:g}", vms, beta)
+        for vms in (sizes[len(sizes) // 4], sizes[len(sizes) // 2], sizes[-1])
+        for beta in betas
+    ]
 
 
 def worlds_of(spec: TrainingSpec) -> Worlds:

@@ -15,7 +15,7 @@ import typer
 
 from daemon.cli.research.simulate import COMPARED, belief_of, compare_policies, options_of
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import RESULTS, BeliefOption, Output
+from daemon.cli.shared.options import RESULTS, BeliefOption, Output, notice
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -61,10 +61,14 @@ def train(
 
     Example: stoker train --config conf/train/reinforce-best.yaml --out policies/mine
     """
+    from concurrent.futures.process import BrokenProcessPool
+
     from agents.registry import PolicyError
     from conf.loader import ConfigError, find, load
     from conf.schema.training import TrainingSpec
+    from daemon.cli.research.training_summary import left_out, what_came, what_next
     from daemon.cli.shared.job_file import assignments
+    from environment.simulation.simulator import StuckError
     from profiles.workloads.workload_files import WorkloadError
 
     try:
@@ -81,7 +85,9 @@ def train(
                 begun = resume or (folder / "run" / "checkpoints").is_dir()
                 spec = with_history(spec, from_history, folder / "history", again=not begun)
             if tensorboard is not None:
-                _make(tensorboard)
+                _make(tensorboard / folder.name)
+            for lost in left_out(spec):
+                notice(f"left out: {lost}")
             trainer(
                 spec,
                 folder,
@@ -93,12 +99,20 @@ def train(
             )
     except (ConfigError, PolicyError, WorkloadError) as error:
         raise CommandError(str(error)) from None
+    except StuckError as error:
+        raise CommandError(f"imitation.teacher: {error}") from None
+    except BrokenProcessPool:
+        text = "a process that watches the teacher was killed; with less memory than it needs, set threads: 1"
+        raise CommandError(text) from None
     except ArithmeticError as error:  # it diverged
         raise CommandError(str(error)) from None
     except OSError as error:
-        raise CommandError(f"--out {folder}: {error.strerror or error}") from None
+        raise CommandError(f"--out {folder}: {error.strerror or error}{_how_to_go_on(folder)}") from None
+    except KeyboardInterrupt:
+        if going_on := _how_to_go_on(folder):
+            notice(f"stopped{going_on}")
+        raise
     print((folder / "card.md").read_text(encoding="utf-8"))
-    from daemon.cli.research.training_summary import what_came, what_next
 
     with progress_bar() as progress:
         progress(0, 0, "playing the evaluation's workloads by greedy")
@@ -113,6 +127,12 @@ def _in_a_line(record: "TrainingRecord") -> str:
     best = f"best evaluation (return lost a job, less is better) {record.best_loss:.4g} of iteration "
     best += str(record.best_iteration)
     return " | ".join([*filter(None, parts), best])
+
+
+def _how_to_go_on(folder: Path) -> str:
+    """Text about --resume where it would not begin anew; empty if the run has no checkpoint."""
+    has_checkpoint = any((folder / "run" / "checkpoints").glob("[0-9]*"))
+    return "; --resume goes on from the last checkpoint" if has_checkpoint else ""
 
 
 def _make(folder: Path) -> None:

@@ -81,9 +81,9 @@ class _Lines:
 
     def __call__(self, done: int, total: int, what: str) -> None:
         state = self._state
-        state.done, state.total, state.what = done, total, what
-        if done == 0:
+        if done == 0 or total != state.total:  # another step begins, with another pace
             self.begin(done, total, what)
+        state.done, state.what = done, what
 
     def begin(self, done: int, total: int, what: str) -> None:
         state = self._state

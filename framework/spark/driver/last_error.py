@@ -17,6 +17,14 @@ _LONGEST = 2000
 _TRACEBACK = "Traceback (most recent call last):"
 # Log4j's line as Spark sets it up; the first group is the level.
 _LOGGED = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) [^ ]{1,200}: ?")
+#: The entry below ERROR of another logger: its level, behind a time at most, or in JSON.
+_MINOR = re.compile(
+    r"(?:[\[(]?\d\d[\dTZ:.,+/ -]{4,40})?[\[(| -]{0,5}(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING)\b"
+    r"|\{.{0,500}\"(?:level|levelname|severity)\": ?\"(?i:trace|debug|info|notice|warn|warning)\""
+)
+#: The frame that Python draws around the exceptions of a group, and the rules between them.
+_FRAME = re.compile(r"^ {2,}(?:[|+] ?|\+-\+?)(?:-+ (?:\d+|\.\.\.) -+$|-+$)?")
+_GROUP = "Exception Group Traceback (most recent call last):"
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _NAME = r"[A-Za-z_$][\w$]{0,100}(?:\.[\w$]{1,100}){0,20}"
 # Java also names the thread, or says "Caused by".
@@ -25,7 +33,7 @@ _JAVA = re.compile(
 )
 _CAUSE = "Caused by: "
 _STACK = re.compile(
-    r"\s+at [\w.$/]|\s+\.\.\. \d+ more|JVM stacktrace:|Traceback |(?:During handling|The above)|Exception "
+    r"\S+:\d+: \w{1,50}Warning: |\s+at [\w.$/]|\s+\.\.\. \d+ more|JVM stacktrace:|Traceback |(?:During handling|The above)|Exception "
 )
 #: Lines of an exception's message that are looked at.
 _MESSAGE = 50
@@ -74,7 +82,8 @@ def last_words(stderr: bytes, stdout: bytes) -> LastWords:
 def _lines(tail: bytes) -> list[str]:
     text = _COLOURS.sub("", tail[-TAIL:].decode(errors="replace"))
     # A file that was cut while it was written has gaps of NULs.
-    return [line[:_LONGEST].rstrip() for line in text.replace("\0", " ").split("\n")]
+    lines = [line[:_LONGEST].rstrip() for line in text.replace("\0", " ").split("\n")]
+    return [_FRAME.sub("", line) for line in lines] if _GROUP in text else lines
 
 
 def _python(lines: Sequence[str]) -> str | None:
@@ -134,6 +143,6 @@ def _java(lines: Sequence[str]) -> str | None:
 def _plain(lines: Sequence[str]) -> str:
     for line in reversed(lines):
         logged = _LOGGED.match(line)
-        if line.strip() and (logged is None or logged[1] in ("ERROR", "FATAL")):
+        if line.strip() and not _MINOR.match(line) and (logged is None or logged[1] in ("ERROR", "FATAL")):
             return line[logged.end() :] if logged else line.strip()
     return ""

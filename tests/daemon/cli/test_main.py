@@ -142,6 +142,17 @@ def test_token_file_must_hold_a_token(tmp_path: Path, capsys: pytest.CaptureFixt
         assert f"token file {tmp_path / 'token'}: " in capsys.readouterr().err
 
 
+def test_a_file_that_ends_early_is_not_taken_for_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typer would end with code 130 and without a word, as after Ctrl-C."""
+
+    def ends_early(_: str) -> str:
+        raise EOFError("no data left in file")
+
+    monkeypatch.setattr("importlib.metadata.version", ends_early)
+    with pytest.raises(EOFError, match="no data left"):
+        main(["version"])
+
+
 def test_a_reader_that_left_is_no_error() -> None:
     """When the reader of a pipe has gone, the command ends quietly."""
     reader, writer = os.pipe()

@@ -22,6 +22,7 @@ def test_a_pipe_gets_lines_even_while_nothing_is_reported(monkeypatch: pytest.Mo
         with monkeypatch.context() as meanwhile:
             meanwhile.setattr(sys, "stderr", io.StringIO())  # as libraries are loaded
             until(said.getvalue, "a first line")
+        report(0, 4, "ff on \x1bnormal")
         report(1, 4, "ff on \x1bnormal")
         until(lambda: "1 of 4" in said.getvalue(), "how far it is")
     first, *_, last = said.getvalue().splitlines()
@@ -41,6 +42,25 @@ def test_what_is_left_is_reckoned_without_loading(monkeypatch: pytest.MonkeyPatc
     now[0] += 10.0
     state.done, state.total = 2, 6
     assert progress._line(state, 70.0) == "2 of 6; after 1 min 10 s, about 20.0 s left"
+
+
+def test_a_further_step_has_a_pace_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading and earlier steps do not count: 2 of 15 in 2 s since its first report, so 11 s are left."""
+    now = [100.0]
+    monkeypatch.setattr("daemon.cli.shared.progress.time.monotonic", lambda: now[0])
+    state = progress._ProgressState()
+    report = progress._Lines(state)
+    report(0, 0, "loading")
+    now[0] += 60.0
+    report(8, 192, "watching")
+    assert progress._line(state, 60.0) == "8 of 192: watching; after 1 min 0 s"
+    now[0] += 90.0
+    report(192, 192, "watching")
+    now[0] += 1.0
+    report(2, 15, "imitating")
+    now[0] += 2.0
+    report(4, 15, "imitating")
+    assert progress._line(state, 153.0) == "4 of 15: imitating; after 2 min 33 s, about 11.0 s left"
 
 
 def test_what_an_earlier_run_did_is_not_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:

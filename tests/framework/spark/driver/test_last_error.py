@@ -262,3 +262,46 @@ Caused by: org.apache.spark.SparkIllegalArgumentException: The value 'abc' is in
         "pyspark.errors.IllegalArgumentException: Error while instantiating 'SessionStateBuilder': "
         "org.apache.spark.SparkIllegalArgumentException: The value 'abc' is invalid."
     )
+
+
+GROUP = """  + Exception Group Traceback (most recent call last):
+  |   File "/apps/app.py", line 3, in <module>
+  |     f()
+  | ExceptionGroup: two tables failed (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | ValueError: bad row 7
+    +---------------- 2 ----------------
+    | Traceback (most recent call last):
+    |   File "/apps/app.py", line 5, in read
+    |     raise KeyError("orders")
+    | KeyError: 'orders'
+    +------------------------------------
+"""
+WARNED = """Traceback (most recent call last):
+  File "/apps/app.py", line 3, in <module>
+    raise ValueError("no orders")
+ValueError: no orders
+/apps/app.py:2: ResourceWarning: unclosed session
+  atexit.register(close)
+"""
+MINOR = (
+    "2026-01-02 03:04:06.678 | INFO     | app:3 - closing",
+    "2026-01-02T03:04:06Z WARN closing",
+    "[INFO] closing",
+    "INFO:root:closing",
+    '{"time": 1, "level": "info", "msg": "closing"}',
+)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "text"),
+    [
+        (GROUP, "KeyError: 'orders'"),
+        (WARNED, "ValueError: no orders"),
+        *((f"2026-01-02 03:04:05 | ERROR | no bucket\n{line}\n", "2026-01-02 03:04:05 | ERROR | no bucket")
+          for line in MINOR),
+    ],
+)  # fmt: skip
+def test_frames_warnings_and_other_loggers_hide_no_error(stderr: str, text: str) -> None:
+    """An exception of a group is read in its frame, and entries below ERROR explain no failure."""
+    assert last_words(stderr.encode(), b"").text == text
