@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import active_children, get_context
+from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
@@ -132,9 +132,4 @@ def watch_all(lessons: Sequence[Lesson], processes: int) -> Iterator[Examples]:
         return
     # Processes that are spawned, since a copy of one with TensorFlow's threads would not run.
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        try:
-            yield from pool.map(watch, lessons, chunksize=4)
-        except BaseException:  # such as Ctrl-C: no lesson that runs is waited for
-            for process in active_children():
-                process.terminate()
-            raise
+        yield from pool.map(watch, lessons, chunksize=4)

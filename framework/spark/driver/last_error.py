@@ -33,7 +33,8 @@ _JAVA = re.compile(
 )
 _CAUSE = "Caused by: "
 _STACK = re.compile(
-    r"\S+:\d+: \w{1,50}Warning: |\s+at [\w.$/]|\s+\.\.\. \d+ more|JVM stacktrace:|Traceback |(?:During handling|The above)|Exception "
+    r"\s+at [\w.$/]|\s+\.\.\. \d+ more|JVM stacktrace:|Traceback |(?:During handling|The above)|Exception |"
+    r"\S+:\d+: \w{1,50}Warning: "
 )
 #: Lines of an exception's message that are looked at.
 _MESSAGE = 50
