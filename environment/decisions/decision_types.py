@@ -1,6 +1,7 @@
 """Type check of a decision as a value: its executor relies on these types."""
 
 import math
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,8 +21,8 @@ _PARTS: dict[str, tuple[type, ...]] = {
 }
 
 
-#: Characters of a reason at most. Chosen: a page.
-_LONGEST = 10_000
+#: Characters of a reason at most, and of all that is told of a decision. Chosen: a page, and some of them.
+_LONGEST, _LONGEST_IN_ALL = 10_000, 100_000
 
 
 def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
@@ -30,6 +31,9 @@ def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
         return _misshapen_wait(decision, len(view.vms))
     if not isinstance(decision, Place):
         return (f"the policy returned {type(decision).__name__}, not Place or Wait",)
+    job: object = decision.job_id
+    if not isinstance(job, str) or len(job) > _LONGEST:
+        return (f"the job of the decision should be the id of a waiting one, found {reprlib.repr(job)}",)
     for name, kinds in _PARTS.items():
         part: object = getattr(decision, name)
         if type(part) is tuple and not part:
@@ -39,6 +43,8 @@ def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
             return (f"the {name} of the decision should be a tuple of {wanted}",)
     if any(len(sentence) > _LONGEST for sentence in decision.why):
         return (f"a sentence of the decision's why has more than {_LONGEST:,} characters",)
+    if (told := sum(map(len, decision.why))) > _LONGEST_IN_ALL:
+        return (f"the decision's why has {told:,} characters in all, more than {_LONGEST_IN_ALL:,}",)
     for size in decision.sizes:
         if not all(type(amount) is int for amount in size.thousandths.values()):
             return (f"a size should have whole thousandths, found {dict(size.thousandths)}",)

@@ -116,6 +116,12 @@ def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -
         (Place("job-1", (7,)), "VM 7 is not one of the 2 VMs"),
         (Place("job-1", (-1,)), "VM -1 is not one of the 2 VMs"),
         (Place("job-2", (0,)), "decided about job-2, which does not wait; job-1 is next"),
+        (Place("x" * 20_000, (0,)), "the job of the decision should be the id of a waiting one, found 'xxx"),
+        (Place(None, (0,)), "the job of the decision should be the id of a waiting one, found None"),  # type: ignore[arg-type]  # likewise
+        (
+            Place("job-1", (0,), why=("x" * 9_999,) * 20),
+            "the decision's why has 199,980 characters in all, more than 100,000",
+        ),
         (Wait(None), "the reason to wait is no text"),  # type: ignore[arg-type]  # likewise
         (Wait("x" * 20_000), "the reason to wait has 20,000 characters, more than 10,000"),
         (
