@@ -44,7 +44,7 @@ def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
     if any(len(sentence) > _LONGEST for sentence in decision.why):
         return (f"a sentence of the decision's why has more than {_LONGEST:,} characters",)
     if (told := sum(map(len, decision.why))) > _LONGEST_IN_ALL:
-        return (f"the decision's why has {told:,} characters in all, more than {_LONGEST_IN_ALL:,}",)
+        return (f"the decision's why has {counted(told, 'character')} in all, more than {_LONGEST_IN_ALL:,}",)
     for size in decision.sizes:
         if not all(type(amount) is int for amount in size.thousandths.values()):
             return (f"a size should have whole thousandths, found {dict(size.thousandths)}",)

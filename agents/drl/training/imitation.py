@@ -13,8 +13,9 @@ from agents.drl.training import checkpoints
 from agents.drl.training.teaching import Examples, Lesson, watch_all
 from agents.drl.training.worlds import TEACHING, Worlds, random_of
 from agents.experiments.comparison import contender
-from agents.registry import weighs
+from agents.registry import PolicyError, weighs
 from conf.schema.training import ImitationSpec
+from environment.simulation.simulator import StuckError
 from environment.training.episodes import FIRST_TRAINING_SEED
 from environment.types import IntArray
 
@@ -27,16 +28,19 @@ def examples_of(
 ) -> dict[int, Examples]:
     """The teacher's examples by number of VMs; read from the file `kept` if it exists already.
 
-    PolicyError for an invalid teacher.
+    PolicyError for an invalid teacher, and for one that waits for ever.
     """
     if kept.exists():
         with checkpoints.reading(kept, "delete it: it is made again"), np.load(kept) as arrays:
             sizes = sorted({int(name.partition(".")[0]) for name in arrays})
             return {n: Examples(*(arrays[f"{n}.{name}"] for name in Examples._fields)) for n in sizes}
     lessons, parts = _lessons(worlds, imitation), []
-    for part in watch_all(lessons, worlds.spec.threads):
-        parts.append(part)
-        progress(len(parts), len(lessons), f"watching {imitation.teacher}")
+    try:
+        for part in watch_all(lessons, worlds.spec.threads):
+            parts.append(part)
+            progress(len(parts), len(lessons), f"watching {imitation.teacher}")
+    except StuckError as error:
+        raise PolicyError(f"imitation.teacher: {imitation.teacher}: {error}") from error
     by_size: dict[int, list[Examples]] = {}
     for lesson, part in zip(lessons, parts, strict=True):
         if len(part.target):

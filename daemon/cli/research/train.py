@@ -68,7 +68,6 @@ def train(
     from conf.schema.training import TrainingSpec
     from daemon.cli.research.training_summary import left_out, what_came, what_next
     from daemon.cli.shared.job_file import assignments
-    from environment.simulation.simulator import StuckError
     from profiles.workloads.workload_files import WorkloadError
 
     try:
@@ -99,8 +98,6 @@ def train(
             )
     except (ConfigError, PolicyError, WorkloadError) as error:
         raise CommandError(str(error)) from None
-    except StuckError as error:
-        raise CommandError(f"imitation.teacher: {error}") from None
     except BrokenProcessPool:
         text = "a process that watches the teacher was killed; with less memory than it needs, set threads: 1"
         raise CommandError(text) from None
