@@ -132,10 +132,9 @@ def evaluated_sizes(drawn: DrawnSpec) -> list[tuple[str, int, float]]:
     """Names, numbers of VMs and betas of the drawn worlds on which an agent is evaluated."""
     low, high = drawn.betas
     sizes, betas = sorted(drawn.vms), (0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high)
+    chosen = dict.fromkeys((sizes[len(sizes) // 4], sizes[len(sizes) // 2], sizes[-1]))
     return [
-        (f"{counted(vms, 'VM')}, beta {beta:g}", vms, beta)
-        for vms in (sizes[len(sizes) // 4], sizes[len(sizes) // 2], sizes[-1])
-        for beta in betas
+        (f"{counted(vms, 'VM')}, beta {beta:g}", vms, beta) for vms in chosen for beta in dict.fromkeys(betas)
     ]
 
 
