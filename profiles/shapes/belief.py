@@ -58,22 +58,19 @@ def believe(runs: Sequence[ShapeRun], prior: Floats | None = None, doubts: Doubt
     """
     if not runs:
         raise ShapeError("no run: should be at least one, of any shape")
-    by_job: dict[str, list[Floats]] = {}
-    for run in runs:
-        by_job.setdefault(run.job, []).append(np.log(run.seconds) - log_seconds(run.shape, run.input_gib))
+    works = [
+        [np.log(run.seconds) - log_seconds(run.shape, run.input_gib) for run in of]
+        for of in by_job(runs).values()
+    ]
     # Work a GiB: mean of each job, and spread of its runs around that.
-    means = [_ordered_sum(of) / len(of) for of in by_job.values()]
-    variances = [doubts.noise**2 / len(of) + doubts.size**2 for of in by_job.values()]
+    means = [_ordered_sum(of) / len(of) for of in works]
+    variances = [doubts.noise**2 / len(of) + doubts.size**2 for of in works]
     precision = sum(1 / variance for variance in variances)
     work = (
         _ordered_sum([mean / variance for mean, variance in zip(means, variances, strict=True)]) / precision
     )
     misfit = _ordered_sum(
-        [
-            ((one - mean) / doubts.noise) ** 2
-            for of, mean in zip(by_job.values(), means, strict=True)
-            for one in of
-        ]
+        [((one - mean) / doubts.noise) ** 2 for of, mean in zip(works, means, strict=True) for one in of]
         + [(mean - work) ** 2 / variance for mean, variance in zip(means, variances, strict=True)]
     )
     # Student's distribution: the noise itself is learned, so that two runs are not trusted too far.
@@ -84,15 +81,32 @@ def believe(runs: Sequence[ShapeRun], prior: Floats | None = None, doubts: Doubt
         logs = logs + np.log(prior)
     weights = np.exp(logs - logs.max())
     scale = (freedom + misfit * (count / len(runs))) / (freedom + count)
-    size = 0.0 if len(by_job) == 1 else doubts.size**2
+    size = 0.0 if len(works) == 1 else doubts.size**2
     variance = scale * doubts.noise**2 + size + doubts.size**2
     return ShapeBelief(weights / weights.sum(), work, variance)
 
 
 def prior_of(types: Iterable[Sequence[ShapeRun]], doubts: Doubts = DOUBTS) -> Floats:
     """Weights of the laws for a type of which nothing is known but the runs of others."""
-    known = [believe(runs, None, doubts).weights for runs in types]
+    return mixed([of_alone(runs, doubts) for runs in types], doubts)
+
+
+def of_alone(runs: Sequence[ShapeRun], doubts: Doubts = DOUBTS) -> Floats:
+    """Weights of the laws by the runs of one type, whatever other types are like."""
+    return believe(runs, None, doubts).weights
+
+
+def mixed(known: Sequence[Floats], doubts: Doubts = DOUBTS) -> Floats:
+    """Weights of the laws for a new type, by the weights of known types alone."""
     return (_ordered_sum([np.full(_LAWS, doubts.new / _LAWS), *known])) / (doubts.new + len(known))
+
+
+def by_job(runs: Iterable[ShapeRun]) -> Mapping[str, list[ShapeRun]]:
+    """Runs by job, in their order."""
+    found: dict[str, list[ShapeRun]] = {}
+    for run in runs:
+        found.setdefault(run.job, []).append(run)
+    return found
 
 
 def by_type(runs: Iterable[ShapeRun]) -> Mapping[str, list[ShapeRun]]:

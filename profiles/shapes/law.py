@@ -5,7 +5,8 @@ For W core-seconds of work that scales with the input,
     seconds / W = (computing^4 + moving^4)^(1/4)
     computing = serial + 1 / (executors cores speed)
     moving = (disk + spilling missing) (1 + crowding cores / memory) / executors
-    missing = steepness (1 - executors (memory - RESERVED_GIB) / (working_set input)), within 0 and 1
+    missing = steepness (1 - executors (memory - reserved) / (working_set input)), within 0 and 1
+    reserved = RESERVED_GIB, and no more than half of the memory
 
 Cores compute while each executor's VM reads and writes, so that the slower of the two decides (the fourth
 power is a smooth maximum of them). What does not fit into the memory of all executors is read again from
@@ -24,7 +25,6 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 #: Memory that the VM's system and Spark's own needs take of each executor.
 RESERVED_GIB = 2.0
-_LEAST_GIB = 0.1
 
 
 class Law(NamedTuple):
@@ -44,7 +44,7 @@ class Law(NamedTuple):
     def seconds(self, shape: JobShape, input_gib: float) -> Floats:
         """Seconds on the shape for each core-second of work a GiB of the input."""
         cores = shape.executors * shape.cores * shape.speed
-        held = shape.executors * max(shape.memory_gib - RESERVED_GIB, _LEAST_GIB)
+        held = shape.executors * max(shape.memory_gib - RESERVED_GIB, shape.memory_gib / 2)
         missing = np.clip(self.steepness * (1 - held / (self.working_set * np.float64(input_gib))), 0.0, 1.0)
         computing = self.serial + 1 / np.float64(cores)
         crowd = 1 + self.crowding * np.float64(shape.cores / shape.memory_gib)

@@ -54,6 +54,9 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
         ),
     },
     "shapes.md": {
+        "stoker shapes": (
+            "tests/daemon/cli/shapes/test_shape_table.py::test_the_shapes_of_a_table_with_the_choice_marked"
+        ),
         "stoker reproduce shapes": (
             "tests/agents/experiments/shapes/test_report.py::test_the_command_writes_the_report"
         ),

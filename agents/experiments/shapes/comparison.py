@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from profiles.shapes.belief import believe, by_type, prior_of
+from profiles.shapes.belief import by_job, by_type
 from profiles.shapes.choice import rank
+from profiles.shapes.errors import KnownTypes
 from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 
 #: Types on which constants were chosen; the others were not used for that.
@@ -48,17 +49,24 @@ def from_two_runs(
     """
     types, found = by_type(table), []
     for name, runs in types.items():
-        prior = prior_of([*(of for other, of in types.items() if other != name), *by_type(others).values()])
-        jobs = _by_job(runs)
+        known = known_without(name, types, others)
+        jobs = by_job(runs)
         for job, own in jobs.items():
             costs = costs_of(own)
             seconds = {run.shape: run.seconds for run in own}
             for tried in _pairs(jobs, job, pairs or _all_pairs):
-                best = rank(believe(tried, prior), list(costs), own[0].input_gib)[0]
+                deviations = known.deviations(tried)
+                best = rank(known.believe(tried), list(costs), own[0].input_gib, deviations=deviations)[0]
                 within = best.least <= seconds[best.shape] <= best.most
                 shapes = (tried[0].shape, tried[1].shape)
                 found.append(JobChoice(name, job, shapes, best.shape, costs[best.shape], within))
     return found
+
+
+def known_without(name: str, types: Mapping[str, Table], elsewhere: Table) -> KnownTypes:
+    """All types but one, and those measured elsewhere."""
+    here = [runs for other, runs in types.items() if other != name]
+    return KnownTypes(here, list(by_type(elsewhere).values()))
 
 
 def costs_of(runs: Table) -> dict[JobShape, float]:
@@ -73,7 +81,7 @@ def simple_rules(table: Table) -> Mapping[str, dict[str, float]]:
 
     The nearest job is left out where a job has none on its shapes.
     """
-    jobs, types = _by_job(table), {run.job: run.type for run in table}
+    jobs, types = by_job(table), {run.job: run.type for run in table}
     costs = {job: costs_of(runs) for job, runs in jobs.items()}
     return {
         "random": {job: statistics.fmean(of.values()) for job, of in costs.items()},
@@ -117,13 +125,6 @@ def best_pair(choices: Sequence[JobChoice]) -> tuple[str, str]:
     for choice in choices:
         costs.setdefault((str(choice.tried[0]), str(choice.tried[1])), []).append(choice.cost)
     return min(sorted(costs), key=lambda pair: round(statistics.fmean(costs[pair]), 6))
-
-
-def _by_job(runs: Table) -> dict[str, list[ShapeRun]]:
-    found: dict[str, list[ShapeRun]] = {}
-    for run in runs:
-        found.setdefault(run.job, []).append(run)
-    return found
 
 
 def _all_pairs(runs: Table) -> list[Runs]:

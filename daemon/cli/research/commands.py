@@ -3,6 +3,7 @@
 import typer
 
 from daemon.cli.research import audit, bound, oga, reproduce, shapes, simulate, train
+from daemon.cli.shapes import shape_table
 from daemon.cli.shared.command_groups import CommandGroup
 
 
@@ -12,6 +13,7 @@ def register(app: typer.Typer) -> None:
         audit.audit,
         simulate.simulate,
         simulate.workload,
+        shape_table.shapes,
         bound.bound,
         train.train,
         train.evaluate,

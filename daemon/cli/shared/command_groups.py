@@ -35,6 +35,7 @@ TITLES: dict[str, dict[str, str]] = {
         "simulate": "Compare policies on a simulated workload.",
         "workload": "Show a workload's jobs, or write them.",
         "audit": "Show actual and possible costs of Spark applications.",
+        "shapes": "Show expected times and costs of executor shapes.",
         "bound": "Compute the lowest cost of a workload.",
         "train": "Train a policy in the simulator.",
         "evaluate": "Compare trained policies on unseen workloads.",
