@@ -1,11 +1,24 @@
 """Amounts that are left to Stoker: `auto`, or with bounds `auto:2-16`, `auto:2-`, `auto:-16`."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pydantic_core import core_schema
 
 from conf.units import memory_mib
 
 AUTO = "auto"
+
+
+class AutoText(str):
+    """A text that leaves an amount to Stoker, as a type of pydantic's; which amount, its field checks."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> core_schema.CoreSchema:
+        """A text, and no other one also where a stored value is read back by its type alone."""
+        return core_schema.no_info_after_validator_function(_only_auto, core_schema.str_schema())
 
 
 class AutoBounds(NamedTuple):
@@ -18,6 +31,12 @@ class AutoBounds(NamedTuple):
 def is_auto(value: object) -> bool:
     """Whether it is a text that leaves an amount to Stoker, with bounds or without, right or wrong."""
     return isinstance(value, str) and value.partition(":")[0].strip() == AUTO
+
+
+def _only_auto(text: str) -> str:
+    if not is_auto(text):
+        raise ValueError(f"should be auto, found {text!r}")
+    return text
 
 
 def amount_of(name: str, text: str) -> float:

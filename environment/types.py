@@ -30,6 +30,7 @@ from environment.kernel.expected_end import placed_well
 from environment.pools import Terms
 from environment.resources import Resources
 from profiles.curve import Curve
+from profiles.shapes.told import ShapeChoice as ShapeChoice
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -132,8 +133,9 @@ class Job:
     of each resource profile. `spot` says whether executors may be on VMs that their cloud may take away, or
     only there; `spot_driver` whether its driver may. `rework` is the share of a lost executor's work that
     its type repeats. `curve` is that of its type: it predicts the effect of more or fewer resources on its
-    duration; without one, twice the cores take half as long. It is not placed on the spot pools
-    `unending_on`, where it is believed never to end (`lasting`).
+    duration; without one, twice the cores take half as long. `shape` tells how sizes were chosen that were
+    left to Stoker. It is not placed on the spot pools `unending_on`, where it is believed never to end
+    (`lasting`).
     """
 
     id: str
@@ -173,6 +175,7 @@ class Job:
     count: int | None = None
     at_most: int | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    shape: ShapeChoice | None = None
 
     def members(self) -> "list[Job]":
         """All jobs of the array of which this is the first; itself alone where it is of none."""

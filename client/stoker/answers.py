@@ -510,6 +510,8 @@ class Explanation(TypedDict):
     """Its expected start, end and cost; null where it does not wait, or without an estimate."""
     no_estimate: str
     """Why a waiting job has no estimate; empty with an estimate, or where none is due."""
+    shape: Shape | None
+    """How its size was chosen; null where its user left nothing of it to Stoker."""
     gave: list[Gave]
     """Its preemptions by other jobs; the last hundred."""
     took: list[Took]
@@ -711,6 +713,8 @@ class Job(TypedDict):
     """Number of restarts after failures of the infrastructure, which do not count."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
+    shape: Shape | None
+    """How its size was chosen; null where its user left nothing of it to Stoker."""
 
 
 class JobAhead(TypedDict):
@@ -825,6 +829,8 @@ class JobDetail(TypedDict):
     """Number of restarts after failures of the infrastructure, which do not count."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
+    shape: Shape | None
+    """How its size was chosen; null where its user left nothing of it to Stoker."""
     spec: JobSpec | None
     """The submission; values that look secret are masked. Null where the store has lost it."""
     tasks: list[Executor]
@@ -872,15 +878,19 @@ class JobOptions(TypedDict, total=False):
     restartable: bool
     """Whether another job may preempt it, so that it restarts; its executors can be preempted either way."""
     executors: Any
-    """Number of executors; with bounds, its driver requests them while it runs; auto: up to the useful number
-    by the measurements of its type, and fewer where more jobs wait.
+    """Number of executors; with bounds, its driver requests them while it runs; auto, or auto:2-16: Stoker
+    chooses by what is known of its type.
     """
     min_executors: int | None
     """Minimum number of executors to start with; null: all of them."""
     cpus: Any
-    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses the number."""
-    memory: int | str
-    """Memory of each executor, including Spark's overhead: MiB, or an amount with its unit, such as 2g."""
+    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses the number when it is
+    placed; auto, or auto:1-4: when it is submitted, with all that is auto.
+    """
+    memory: Any
+    """Memory of each executor, including Spark's overhead: MiB, or an amount with its unit, such as 2g; auto,
+    or auto:2g-16g: Stoker chooses.
+    """
     resources: Mapping[str, float]
     """Other resources of agents, by Mesos' names: gpus, disk (MiB), ..."""
     args: Sequence[str | int | float]
@@ -955,15 +965,19 @@ class JobSpec(TypedDict):
     restartable: bool
     """Whether another job may preempt it, so that it restarts; its executors can be preempted either way."""
     executors: Any
-    """Number of executors; with bounds, its driver requests them while it runs; auto: up to the useful number
-    by the measurements of its type, and fewer where more jobs wait.
+    """Number of executors; with bounds, its driver requests them while it runs; auto, or auto:2-16: Stoker
+    chooses by what is known of its type.
     """
     min_executors: int | None
     """Minimum number of executors to start with; null: all of them."""
     cpus: Any
-    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses the number."""
-    memory: int
-    """Memory of each executor, including Spark's overhead: MiB, or an amount with its unit, such as 2g."""
+    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses the number when it is
+    placed; auto, or auto:1-4: when it is submitted, with all that is auto.
+    """
+    memory: Any
+    """Memory of each executor, including Spark's overhead: MiB, or an amount with its unit, such as 2g; auto,
+    or auto:2g-16g: Stoker chooses.
+    """
     resources: dict[str, float]
     """Other resources of agents, by Mesos' names: gpus, disk (MiB), ..."""
     args: list[str]
@@ -1407,6 +1421,46 @@ class Shadow(TypedDict):
     """Decisions that failed, or could not be executed."""
     last_fault: str
     """The error of the last one."""
+
+
+class Shape(TypedDict):
+    """How sizes that its user left to Stoker were chosen."""
+
+    fields: list[str]
+    """Those of executors, cpus and memory that were auto."""
+    runs: int
+    """Runs of its type that were known."""
+    shapes: int
+    """Different shapes that these ran on."""
+    learned: bool
+    """Whether the model chose; else, with runs on fewer than two shapes, the rule for a type's first runs."""
+    taken: ShapeEstimate | None
+    """What it was given; null where no run was known."""
+    smaller: ShapeEstimate | None
+    """The next smaller shape; null where there is none."""
+    larger: ShapeEstimate | None
+    """The next larger shape; null where there is none."""
+    told: str
+    """The same in words."""
+
+
+class ShapeEstimate(TypedDict):
+    """A shape of executors and what is expected of it: medians and intervals of 80 %."""
+
+    executors: int
+    """Number of executors."""
+    cpus: float
+    """Cores of each."""
+    memory_mib: int
+    """Memory of each, MiB."""
+    seconds: float
+    """Seconds from start to end."""
+    seconds_between: list[Any]
+    """Between which they are with 80 %."""
+    dollars: float
+    """Dollars for these seconds, at today's prices."""
+    dollars_between: list[Any]
+    """Between which they are with 80 %."""
 
 
 class Spark(TypedDict):

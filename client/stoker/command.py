@@ -107,11 +107,11 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
         "--executors",
         type=_number_or_auto,
         metavar="N|auto",
-        help="number of executors, or auto: the number that is worth its cost",
+        help="number of executors, or auto, auto:2-16: Stoker chooses",
     )
     add("--min-executors", type=int, metavar="N", help="minimum number of executors to start with")
-    add("--cpus", type=float, metavar="CPUS", help="cpus of one executor")
-    add("--memory", metavar="SIZE", help="memory of one executor, overhead included: 896m, 2g")
+    add("--cpus", type=_cpus_or_auto, metavar="CPUS|auto", help="cpus of one executor, or auto, auto:1-4")
+    add("--memory", metavar="SIZE|auto", help="memory of one executor, overhead included: 896m, 2g, or auto")
     for name in ("name", "type", "owner", "queue", "spark"):
         add(f"--{name}", metavar=name.upper())
     add("--priority", type=int, metavar="N", help="priority; higher runs earlier")
@@ -131,8 +131,17 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the app's own")
 
 
+def _cpus_or_auto(text: str) -> float | str:
+    if text.startswith("auto"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"should be a number or auto, found {text!r}") from None
+
+
 def _number_or_auto(text: str) -> int | str:
-    if text == "auto":
+    if text.startswith("auto"):
         return text
     try:
         return int(text)

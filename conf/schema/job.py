@@ -4,9 +4,18 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 from stoker.characters import UNSEEN_IN_PLANE_0
 
+from conf.auto_bounds import AutoBounds, AutoText, auto_bounds, is_auto
 from conf.defaults import DEFAULT_QUEUE
 from conf.schema.fields import (
     Archives,
@@ -36,6 +45,7 @@ from conf.schema.fields import (
     at_most,
     one_line,
 )
+from conf.util.backoff import Backoff
 
 
 class Driver(Strict):
@@ -96,7 +106,26 @@ def _number_or_bounds(value: object) -> str:
 
 
 def _number_bounds_or_auto(value: object) -> str:
-    return "[auto]" if value == "auto" else _number_or_bounds(value)
+    return "[auto]" if is_auto(value) else _number_or_bounds(value)
+
+
+def _amount_or_auto(value: object) -> str:
+    return "[auto]" if is_auto(value) else "[amount]"
+
+
+def _auto(field: str, example: str) -> tuple[AfterValidator, WithJsonSchema, Tag]:
+    """Annotations of a text that leaves this field to Stoker."""
+
+    def check(text: str) -> str:
+        auto_bounds(field, text)
+        return text
+
+    schema = {
+        "type": "string",
+        "pattern": "^auto(:.*-.*)?$",
+        "description": f"auto, or with bounds {example}: Stoker chooses",
+    }
+    return AfterValidator(check), WithJsonSchema(schema, mode="validation"), Tag("[auto]")
 
 
 #: Of one job.
@@ -107,14 +136,22 @@ _MOST_EXECUTORS = 10_000
 Executors = Annotated[
     Annotated[int, Field(ge=1, le=_MOST_EXECUTORS), Tag("[number]")]
     | Annotated[DynamicExecutors, Tag("[bounds]")]
-    | Annotated[Literal["auto"], Tag("[auto]")],
+    | Annotated[AutoText, *_auto("executors", "auto:2-16")],
     Discriminator(_number_bounds_or_auto),
 ]
 
 #: The same of the cores of an executor.
 CpusOrBounds = Annotated[
-    Annotated[Cpus, Tag("[number]")] | Annotated[CpuBounds, Tag("[bounds]")],
-    Discriminator(_number_or_bounds),
+    Annotated[Cpus, Tag("[number]")]
+    | Annotated[CpuBounds, Tag("[bounds]")]
+    | Annotated[AutoText, *_auto("cpus", "auto:1-4")],
+    Discriminator(_number_bounds_or_auto),
+]
+
+#: Its memory, or bounds of it.
+MemoryOrAuto = Annotated[
+    Annotated[Memory, Tag("[amount]")] | Annotated[AutoText, *_auto("memory", "auto:2g-16g")],
+    Discriminator(_amount_or_auto),
 ]
 
 
@@ -199,14 +236,16 @@ class JobSpec(Strict):
     restartable: bool = True
     """Whether another job may preempt it, so that it restarts; its executors can be preempted either way."""
     executors: Executors = 1
-    """Number of executors; with bounds, its driver requests them while it runs; auto: up to the useful number
-    by the measurements of its type, and fewer where more jobs wait."""
+    """Number of executors; with bounds, its driver requests them while it runs; auto, or auto:2-16: Stoker
+    chooses by what is known of its type."""
     min_executors: Annotated[int | None, Field(ge=1, le=_MOST_EXECUTORS)] = None
     """Minimum number of executors to start with; null: all of them."""
     cpus: CpusOrBounds = 1.0
-    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses the number."""
-    memory: Memory = 1024
-    """Memory of each executor, including Spark's overhead: MiB, or an amount with its unit, such as 2g."""
+    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses the number when it is
+    placed; auto, or auto:1-4: when it is submitted, with all that is auto."""
+    memory: MemoryOrAuto = 1024
+    """Memory of each executor, including Spark's overhead: MiB, or an amount with its unit, such as 2g; auto,
+    or auto:2g-16g: Stoker chooses."""
     resources: Resources = Field(default={})
     """Other resources of each executor, by Mesos' names: gpus, disk (MiB), ..."""
     args: Arguments = ()
@@ -292,6 +331,15 @@ class JobSpec(Strict):
                 )
             if isinstance(self.cpus, CpuBounds):
                 raise ValueError("cpus: bounds need a fixed number of executors, not bounds of them")
+            if self.auto:
+                raise ValueError(f"{next(iter(self.auto))}: auto goes without dynamic allocation")
+        elif isinstance(self.executors, str):
+            most = auto_bounds("executors", self.executors).most
+            if most is not None and (self.min_executors or 0) > most:
+                raise ValueError(
+                    f"min_executors should be at most the maximum of executors, {most:g}, found "
+                    f"{self.min_executors}"
+                )
         elif isinstance(self.executors, int) and (self.min_executors or 0) > self.executors:
             raise ValueError(
                 f"min_executors should be at most executors, {self.executors}, found {self.min_executors}"
@@ -312,9 +360,27 @@ class JobSpec(Strict):
         return self.retries if self.retry is None else self.retry.times
 
     @property
+    def pauses(self) -> Backoff | None:
+        """Pauses before its retries; None: the usual ones."""
+        return None if self.retry is None else Backoff(self.retry.pause, self.retry.factor, self.retry.most)
+
+    @property
     def references(self) -> tuple[str, ...]:
         """All files that it names: paths, URIs and uploaded ones, with the names behind a #."""
         return (self.app, *self.py_files, *self.files, *self.jars, *self.archives)
+
+    @property
+    def auto(self) -> dict[str, AutoBounds]:
+        """Bounds of those of executors, cpus and memory (MiB) that are left to Stoker, by name."""
+        fields = {"executors": self.executors, "cpus": self.cpus, "memory": self.memory}
+        return {name: auto_bounds(name, value) for name, value in fields.items() if isinstance(value, str)}
+
+    @property
+    def memory_mib(self) -> int:
+        """Memory of each executor, MiB; ValueError while that is left to Stoker."""
+        if isinstance(self.memory, str):
+            raise ValueError("memory: auto must be replaced by an amount before it is used")
+        return self.memory
 
     @property
     def most_executors(self) -> int:
@@ -332,7 +398,9 @@ class JobSpec(Strict):
 
     @property
     def most_cpus(self) -> float:
-        """Maximum number of cores of an executor."""
+        """Maximum number of cores of an executor; ValueError while that is left to Stoker."""
+        if isinstance(self.cpus, str):
+            raise ValueError("cpus: auto must be replaced by a number before it is used")
         return self.cpus.max if isinstance(self.cpus, CpuBounds) else self.cpus
 
     @property

@@ -83,7 +83,7 @@ class LaunchCheck:
         if driver_of(spec, self.config).on == "host":
             self.homes.here(spec.spark)
         application = application_of(spec)
-        check_first_heap(application.conf, "executor", application.heap_mib(spec.memory))
+        check_first_heap(application.conf, "executor", application.heap_mib(spec.memory_mib))
         application.check()
         check_resources(application.conf, spec.resources)
         check_shares(application.conf, spark.line)

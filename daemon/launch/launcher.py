@@ -121,7 +121,7 @@ class Launcher:
 
     def heap_mib(self, spec: JobSpec) -> int:
         """The heap (MiB) of the job's executors, unless they are of another resource profile."""
-        return application_of(spec).heap_mib(spec.memory)
+        return application_of(spec).heap_mib(spec.memory_mib)
 
     def check(
         self, spec: JobSpec, submitter: Submitter = NOBODY, sends: Mapping[str, int] | None = None

@@ -11,7 +11,8 @@ from pydantic import BeforeValidator
 
 from conf.util.copy_fields import carried
 from daemon.schemas.base import Body, Said
-from daemon.schemas.jobs import EstimateBody, GaveBody, TookBody
+from daemon.schemas.job_bodies import shape_body
+from daemon.schemas.jobs import EstimateBody, GaveBody, ShapeBody, TookBody
 from daemon.store.rows.resource_columns import flat, flat_free
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.messages.records import JobRecord
@@ -108,6 +109,8 @@ class ExplanationBody(Body):
     """Its expected start, end and cost; null where it does not wait, or without an estimate."""
     no_estimate: Said
     """Why a waiting job has no estimate; empty with an estimate, or where none is due."""
+    shape: ShapeBody | None
+    """How its size was chosen; null where its user left nothing of it to Stoker."""
     gave: list[GaveBody]
     """Its preemptions by other jobs; the last hundred."""
     took: list[TookBody]
@@ -134,6 +137,7 @@ def explanation_body(
         place=place,
         estimate=estimate,
         no_estimate=no_estimate,
+        shape=shape_body(record.job.shape),
         gave=[GaveBody(**gave._asdict()) for gave in record.gave],
         took=[TookBody(**took._asdict()) for took in record.took],
         explanations=decisions,

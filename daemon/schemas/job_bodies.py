@@ -23,6 +23,8 @@ from daemon.schemas.jobs import (
     JobBody,
     JobDetail,
     LogBody,
+    ShapeBody,
+    ShapeEstimateBody,
     ToldBody,
     TookBody,
 )
@@ -31,6 +33,7 @@ from daemon.store.queries.job_groups import GroupSum
 from daemon.store.rows.resource_columns import flat
 from environment.model.jobs.scale_up import wanted
 from environment.model.messages.records import ExecutorRecord, JobRecord
+from profiles.shapes.told import ShapeChoice, ShapeEstimate
 
 Shown = TypeVar("Shown", bound=BaseModel)
 
@@ -157,7 +160,29 @@ def _job_body(
         duration=_between(record.started_at, record.finished_at),
         completion=_between(job.submitted_at, record.finished_at),
         estimate=estimate_of(record, estimate),
+        shape=shape_body(job.shape),
         **others,
+    )
+
+
+def shape_body(choice: ShapeChoice | None) -> ShapeBody | None:
+    """How a job's size was chosen, with the estimates beside it; None where its user set all of it."""
+    if choice is None:
+        return None
+    estimates = {name: _shape_estimate(getattr(choice, name)) for name in ("taken", "smaller", "larger")}
+    return carried(ShapeBody, choice, fields=list(choice.fields), **estimates)
+
+
+def _shape_estimate(of: ShapeEstimate | None) -> ShapeEstimateBody | None:
+    if of is None:
+        return None
+    dollars, *between = of.dollars
+    return carried(
+        ShapeEstimateBody,
+        of,
+        seconds_between=(of.least, of.most),
+        dollars=dollars,
+        dollars_between=tuple(between),
     )
 
 

@@ -94,6 +94,46 @@ class ExpectedBody(Body):
     """The last estimate before the start; null before the start, or where it is not stored yet."""
 
 
+class ShapeEstimateBody(Body):
+    """A shape of executors and what is expected of it: medians and intervals of 80 %."""
+
+    executors: int
+    """Number of executors."""
+    cpus: float
+    """Cores of each."""
+    memory_mib: int
+    """Memory of each, MiB."""
+    seconds: float
+    """Seconds from start to end."""
+    seconds_between: tuple[float, float]
+    """Between which they are with 80 %."""
+    dollars: float
+    """Dollars for these seconds, at today's prices."""
+    dollars_between: tuple[float, float]
+    """Between which they are with 80 %."""
+
+
+class ShapeBody(Body):
+    """How sizes that its user left to Stoker were chosen."""
+
+    fields: list[str]
+    """Those of executors, cpus and memory that were auto."""
+    runs: int
+    """Runs of its type that were known."""
+    shapes: int
+    """Different shapes that these ran on."""
+    learned: bool
+    """Whether the model chose; else, with runs on fewer than two shapes, the rule for a type's first runs."""
+    taken: ShapeEstimateBody | None
+    """What it was given; null where no run was known."""
+    smaller: ShapeEstimateBody | None
+    """The next smaller shape; null where there is none."""
+    larger: ShapeEstimateBody | None
+    """The next larger shape; null where there is none."""
+    told: Said
+    """The same in words."""
+
+
 class JobBody(Body):
     """A job: its request, and its state."""
 
@@ -188,6 +228,8 @@ class JobBody(Body):
     """Number of restarts after failures of the infrastructure, which do not count."""
     estimate: EstimateBody | None = None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
+    shape: ShapeBody | None = None
+    """How its size was chosen; null where its user left nothing of it to Stoker."""
 
 
 class ExecutorBody(Body):

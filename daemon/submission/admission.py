@@ -10,7 +10,6 @@ from itertools import accumulate
 from conf.defaults import UNKNOWN_SPREAD
 from conf.schema import DynamicExecutors, JobSpec
 from conf.units import deadline_at
-from conf.util.backoff import Backoff
 from conf.util.copy_fields import carried
 from daemon.core.errors import RejectedError
 from daemon.launch.launcher import Launcher
@@ -19,6 +18,7 @@ from daemon.store.job_store import Store
 from daemon.store.queries.dependencies import UnknownDependencyError
 from daemon.store.queries.insert_jobs import Admission, IdempotencyConflictError, SubmittedSpec
 from daemon.store.rows.database import StoreError, StoreFullError, StoreStuckError
+from daemon.submission.shapes import ShapeChooser
 from environment.barred_vms import barred
 from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
 from environment.decisions.sizing import Sizes, smallest
@@ -58,6 +58,7 @@ class Intake:
         """
         self._now = now
         self._sizes = sizes or Sizes()
+        self._shapes = ShapeChooser(store.jobs, self._sizes.beta)
         self._store = store
         self._launcher = launcher
         #: Profiles of job types.
@@ -116,22 +117,24 @@ class Intake:
             yield {asked[each]: outcome for each, outcome in admissions.items()}
 
     def _sized(self, submitted: SubmittedSpec) -> SubmittedSpec:
-        """With a number of executors where that was left to us: any of those that are worth having."""
+        """With sizes where these were left to us; RejectedError where there is none."""
         spec = submitted.spec
-        if spec.executors != "auto":
+        if not spec.auto:
             return submitted
         profile = self._profiles.get(spec.type)
-        if profile is None:
-            known = ", ".join(sorted(self._profiles)) or "none"
-            detail = (
-                f"executors: auto: jobs of type {spec.type} were not measured (measured are {known}): give "
-                "a number, or measure it by `stoker profile run`"
-            )
-            raise RejectedError(422, "The useful number of executors is unknown", detail)
-        fewest = spec.min_executors or 1
-        most = max(fewest, profile.curve.worth_having(spec.most_cpus, spec.memory))
-        sized = spec.model_copy(update={"executors": most, "min_executors": fewest})
-        return replace(submitted, spec=sized, sized=True)
+        if profile is None or spec.auto.keys() != {"executors"}:
+            if not self._vms:
+                self._look()
+            with _as_refusals():
+                return self._shapes.sized(submitted, self._known_vms, lambda of: self._misfit(of) is None)
+        # Any number of those that are worth having by the curve of its type: the policy chooses when it is
+        # placed.
+        least, most = spec.auto["executors"]
+        fewest = max(spec.min_executors or 1, int(least or 1))
+        worth = profile.curve.worth_having(spec.most_cpus, spec.memory_mib)
+        count = max(fewest, min(worth, int(most or worth)))
+        sized = spec.model_copy(update={"executors": count, "min_executors": fewest})
+        return replace(submitted, spec=sized, sized=("executors",))
 
     def _accept(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         refused: dict[SubmittedSpec, Admission] = {}
@@ -272,9 +275,10 @@ class Intake:
             after=(),  # as the store knows
             start_at=deadline_at(spec.start_at, at),
             retries=spec.most_retries,
-            pauses=_pauses(spec),
+            pauses=spec.pauses or USUAL_PAUSES,
             array="",
             index=None,
+            shape=submitted.shape,
             labels=tuple(sorted(spec.labels.items())),
             client_driver="" if submitted.client is None else submitted.client.where,
             unix_user=submitted.submitter.unix_user,
@@ -361,7 +365,7 @@ class Intake:
 
 
 def _duration(profile: JobProfile | None, spec: JobSpec) -> float | None:
-    return profile.duration(spec.most_cpus, spec.memory, spec.most_executors) if profile else None
+    return profile.duration(spec.most_cpus, spec.memory_mib, spec.most_executors) if profile else None
 
 
 def _rework(profile: JobProfile | None) -> Rework:
@@ -381,11 +385,6 @@ def _comes_after_nothing(error: UnknownDependencyError) -> RejectedError:
     return RejectedError(422, "It comes after a job that does not exist", str(error))
 
 
-def _pauses(spec: JobSpec) -> Backoff:
-    retry = spec.retry
-    return USUAL_PAUSES if retry is None else Backoff(retry.pause, retry.factor, retry.most)
-
-
 def _not_kept(error: Exception) -> Exception:
     if isinstance(error, StoreError):
         return RejectedError(503, "The job store is not available", str(error))
@@ -394,4 +393,4 @@ def _not_kept(error: Exception) -> Exception:
 
 def _size(spec: JobSpec) -> Resources:
     """Resources of each executor."""
-    return Resources.of(spec.most_cpus, spec.memory, spec.resources)
+    return Resources.of(spec.most_cpus, spec.memory_mib, spec.resources)

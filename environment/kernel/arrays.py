@@ -102,6 +102,7 @@ def _carrier(
         labels=(),
         spot_driver=False,
         unending_on=(),
+        shape=None,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
+from conf.auto_bounds import is_auto
 from conf.schema import SpotUse
 from conf.util.counted import counted
 from framework.spark import property_values as values
@@ -30,6 +31,9 @@ OURS: Mapping[str, str] = {
     "spark.stoker.deadline": "its deadline: in 2h, or 2026-11-22T18:00Z",
     "spark.stoker.restartable": "false: no job may preempt it",
     "spark.stoker.spark": "the version of Spark that runs it, such as 3.5",
+    "spark.stoker.executors": "auto, or auto:2-16: Stoker chooses the number of executors",
+    "spark.stoker.cores": "auto, or auto:1-4: Stoker chooses the cores of each",
+    "spark.stoker.memory": "auto, or auto:2g-16g: Stoker chooses the memory of each, with its overhead",
     "spark.stoker.minExecutors": "the minimum number of executors",
     "spark.stoker.maxRuntime": "its time limit: seconds, or a time such as 30m",
     "spark.stoker.retries": "the number of restarts of a failed driver",
@@ -94,6 +98,7 @@ def job_properties(properties: Mapping[str, str]) -> JobProperties:
         **_ours(given),
         **_executors(given),
         "memory": _memory(given, "executor", overheads),
+        **_auto(given),
         "driver": _driver(given, overheads),
         "jars": given("spark.jars", values.items),
         "py_files": given("spark.submit.pyFiles", values.items),
@@ -153,6 +158,16 @@ def _labels(name: str, text: str) -> dict[str, str]:
     if len(found) < len(text.split(",")):
         raise PropertyError(f"{name}={text}: should be labels such as team=a,stage=load, each once")
     return found
+
+
+def _auto(given: "_UnreadProperties") -> dict[str, str]:
+    """Fields that are left to Stoker; Spark's own settings of them are then without effect."""
+    names = {"executors": "executors", "cpus": "cores", "memory": "memory"}
+    found = {field: given.text(f"spark.stoker.{name}") for field, name in names.items()}
+    for field, text in found.items():
+        if text is not None and not is_auto(text):
+            raise PropertyError(f"spark.stoker.{names[field]}={text}: should be auto, or auto:MIN-MAX")
+    return {field: text for field, text in found.items() if text is not None}
 
 
 def _executors(given: "_UnreadProperties") -> dict[str, Any]:

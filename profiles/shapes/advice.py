@@ -9,7 +9,7 @@ from profiles.shapes.candidates import Between, OpenShape, VmKind, candidates
 from profiles.shapes.choice import RankedShape, neighbours, rank
 from profiles.shapes.errors import KnownTypes
 from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
-from profiles.shapes.sources import distinct
+from profiles.shapes.sources import UNPRICED, distinct
 
 #: Executors, and cores and GiB of each, of the first job of a type. Chosen: Spark's usual sizes.
 _FIRST = (2, 2.0, 4.0)
@@ -97,6 +97,13 @@ def _with_memory(kinds: Sequence[VmKind], within: OpenShape, own: Sequence[Shape
         except ShapeError:  # today's VMs are smaller than those of the runs
             pass
     return candidates(kinds, within)
+
+
+def any_shape(within: OpenShape) -> JobShape:
+    """The first shape within these bounds where no VM is known yet."""
+    bounds = (within.executors, within.cores, within.memory_gib)
+    count, cores, gib = (min(max(first, of.least), of.most) for first, of in zip(_FIRST, bounds, strict=True))
+    return JobShape("", int(count), cores, gib, UNPRICED)
 
 
 def _second(first: JobShape, shapes: Sequence[JobShape], within: OpenShape) -> JobShape:

@@ -31,6 +31,8 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
         yield step
     if stands := "; ".join(_stands(found)):
         yield f"It is in {stands}."
+    if found.get("shape"):
+        yield f"Size: {found['shape']['told']}."
     yield from (f"It {word}: {text}." for word, text in job_tables.given(found))
     yield from _starts(found)
     if not found["explanations"]:

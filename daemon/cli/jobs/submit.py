@@ -27,7 +27,7 @@ def submit(
     ] = None,
     executors: Annotated[
         str | None,
-        option("--executors", "Number of executors, or auto: the number that is worth its cost.", "N|auto"),
+        option("--executors", "Number of executors, or auto, auto:2-16: Stoker chooses.", "N|auto"),
     ] = None,
     min_executors: Annotated[
         int | None, option("--min-executors", "Minimum number of executors to start with.", "N")
@@ -36,13 +36,20 @@ def submit(
         int | None,
         option("--max-executors", "Dynamic allocation: the driver requests up to N executors.", "N"),
     ] = None,
-    cpus: Annotated[float | None, option("--cpus", "Cpus of one executor.", "CPUS")] = None,
+    cpus: Annotated[
+        str | None, option("--cpus", "Cpus of one executor, or auto, auto:1-4.", "CPUS|auto")
+    ] = None,
     min_cpus: Annotated[
         float | None,
         option("--min-cpus", "Minimum cpus of an executor; Stoker chooses up to --cpus.", "CPUS"),
     ] = None,
     memory: Annotated[
-        str | None, option("--memory", "Memory of one executor, overhead included: 896m, 2g.", "SIZE")
+        str | None,
+        option(
+            "--memory",
+            "Memory of one executor, overhead included: 896m, 2g, or auto, auto:2g-8g.",
+            "SIZE|auto",
+        ),
     ] = None,
     resource: Annotated[
         Many,
@@ -216,7 +223,7 @@ def _driver(on: str | None, memory: str | None, cpus: float | None) -> dict[str,
 
 def _executors(text: str | None, fewest: int | None, most: int | None) -> dict[str, Any]:
     """The flags about the number of executors as fields of a job: a number, auto, or bounds of it."""
-    number = text if text in (None, "auto") else _number(text)
+    number = text if text is None or text.startswith("auto") else _number(text)
     if most is None:
         return {"executors": number, "min_executors": fewest}
     bounds = {"initial": number, "min": fewest, "max": most}
@@ -230,8 +237,16 @@ def _number(text: str) -> int:
         raise CommandError(f"--executors: should be a number or auto, found {text!r}") from None
 
 
-def _cpus(number: float | None, fewest: float | None) -> float | dict[str, float] | None:
-    """The flags about the cpus of an executor as a field of a job: a number, or bounds of it."""
+def _cpus(text: str | None, fewest: float | None) -> float | str | dict[str, float] | None:
+    """The flags about the cpus of an executor as a field of a job: a number, auto, or bounds of it."""
+    if text is not None and text.startswith("auto"):
+        if fewest is not None:
+            raise CommandError("--min-cpus goes without --cpus auto: --cpus auto:MIN-MAX has bounds")
+        return text
+    try:
+        number = None if text is None else float(text)
+    except ValueError:
+        raise CommandError(f"--cpus: should be a number or auto, found {text!r}") from None
     if fewest is None:
         return number
     return {"min": fewest} | ({} if number is None else {"max": number})

@@ -215,6 +215,8 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     if job.get("expected") and job["placed_at"] is not None:
         yield from _expected(job, job["expected"])
     yield "wants", job_line(job)
+    if job.get("shape"):
+        yield "size", job["shape"]["told"]
     yield "Spark", job["spark"] or render.NONE
     if job["spot"] != "allowed":
         yield "spot VMs", job["spot"]

@@ -23,6 +23,7 @@ from daemon.store.rows.tables import jobs, labels
 from environment.dependencies import After
 from environment.model.messages.records import JobRecord
 from environment.types import Job
+from profiles.shapes.told import ShapeChoice
 
 
 class IdempotencyConflictError(Exception):
@@ -43,14 +44,15 @@ class ClientDriver(NamedTuple):
 class SubmittedSpec:
     """A submitted job spec with its submitter; equal keys identify the same job.
 
-    `sized`: the daemon chose the number of executors, as the one worth having now.
+    `sized`: fields that the daemon chose by what it knows now, and `shape` how it did.
     """
 
     spec: JobSpec
     key: str | None = None
     client: ClientDriver | None = None
     submitter: Submitter = NOBODY
-    sized: bool = False
+    sized: tuple[str, ...] = ()
+    shape: ShapeChoice | None = None
 
 
 #: A job's record, and whether it is new; of an array, that of the first.
@@ -162,7 +164,7 @@ def _known(connection: Connection, key: str) -> tuple[JobRecord, JobSpec | None]
 def _again(again: SubmittedSpec, record: JobRecord, kept: JobSpec | None) -> Added | IdempotencyConflictError:
     spec = again.spec
     if again.sized and kept is not None:  # since the first time more may have been measured
-        spec = spec.model_copy(update={"executors": kept.executors})
+        spec = spec.model_copy(update={name: getattr(kept, name) for name in again.sized})
     if kept is None or kept in (spec, spec.member(0)):
         return record, False
     return IdempotencyConflictError(

@@ -108,7 +108,7 @@ def stand_in(connection: Connection, number: int) -> JobRecord:
         Job(
             id=job_ids.job_id(number),
             type=spec.type if spec else "unknown",
-            size=Resources.of(spec.most_cpus, spec.memory, spec.resources) if spec else NOTHING,
+            size=Resources.of(spec.most_cpus, spec.memory_mib, spec.resources) if spec else NOTHING,
             executors=spec.most_executors if spec else 0,
             submitted_at=_number(row.accepted_at),
             name=spec.label if spec else "",

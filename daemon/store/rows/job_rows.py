@@ -31,7 +31,7 @@ from environment.model.messages.records import (
 from environment.number_format import natural_key
 from environment.resources import Resources
 from environment.scale_up import Grown
-from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, Job, Rework
+from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, Job, Rework, ShapeChoice
 from profiles.curve import Curve
 
 #: Explanations repeat themselves: the quickest level already makes them a tenth of their size.
@@ -168,6 +168,7 @@ def _job(values: Row) -> JobRecord:
     made["unending_on"] = tuple(job.get("unending_on", ()))
     made["pauses"] = type(USUAL_PAUSES)(*job.get("pauses", USUAL_PAUSES))
     made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
+    made["shape"] = ShapeChoice.read(job["shape"]) if job.get("shape") else None
     lists = {"grown": Grown, "gave": PreemptionLoss, "took": PreemptionGain, "attempts": Attempt}
     of = {key: tuple(kind(*each) for each in values.get(key, ())) for key, kind in lists.items()}
     asked = tuple(

@@ -159,6 +159,9 @@ def test_ours_are_fields_of_the_job() -> None:
         "spark.stoker.retries": "2",
         "spark.stoker.driver": "cluster",
         "spark.stoker.spot": "never",
+        "spark.stoker.executors": "auto:2-16",
+        "spark.stoker.cores": "auto",
+        "spark.stoker.memory": "auto:-8g",
     }
     assert set(ours) == set(OURS)
     found = job_properties({**ours, "spark.executor.instances": "4", "spark.driver.supervise": "true"}).fields
@@ -179,10 +182,12 @@ def test_ours_are_fields_of_the_job() -> None:
         "retries": 2,
         "driver": {"on": "cluster"},
         "spot": "never",
-        "executors": 4,
-        "cpus": 1.0,
-        "memory": 1408,
+        "executors": "auto:2-16",
+        "cpus": "auto",
+        "memory": "auto:-8g",
     }
+    with pytest.raises(PropertyError, match=r"spark.stoker.cores=4: should be auto, or auto:MIN-MAX"):
+        job_properties({"spark.stoker.cores": "4"})
 
 
 def test_supervise_means_some_retries() -> None:

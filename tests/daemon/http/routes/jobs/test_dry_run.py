@@ -198,7 +198,7 @@ def test_a_job_that_waits_says_why(house: House) -> None:
         ({"app": f"stoker-file:{SHA}/count.py"}, "The job cannot be launched"),
         ({"spark": "0.9"}, "The job cannot be launched"),
         ({"app": "count.jar", "packages": ["nothing"]}, "The request is not valid"),
-        ({"executors": "auto", "type": "z"}, "The useful number of executors is unknown"),
+        ({"executors": "auto:9-", "cpus": 8}, "The job cannot be launched"),
         ({"cpus": 8}, "The job fits no cluster of this size"),
         ({"queue": "nowhere"}, "No such queue"),
         ({"queue": "private", "owner": "bob"}, "Not your queue"),

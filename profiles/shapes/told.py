@@ -1,0 +1,83 @@
+"""How the size of a job that was left to Stoker was chosen, as it is stored and told with the job."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from conf.util.counted import counted
+from conf.util.dollars import money
+
+
+class ShapeEstimate(NamedTuple):
+    """A shape, its seconds (median, and between which with 80 %), and the dollars an hour of it."""
+
+    executors: int
+    cpus: float
+    memory_mib: int
+    seconds: float
+    least: float
+    most: float
+    dollars_per_hour: float
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        return f"{self.size}: {self.spent}"
+
+    @property
+    def size(self) -> str:
+        """Its executors in words."""
+        each = f"{counted(self.cpus, 'cpu')} and {self.memory_mib / 1024:g} GiB"
+        return f"{counted(self.executors, 'executor')} of {each}"
+
+    @property
+    def spent(self) -> str:
+        """Seconds and dollars in words."""
+        seconds = [f"{amount:.3g}" if amount < 100 else f"{amount:,.0f}" for amount in self[3:6]]
+        dollars = [money(amount) for amount in self.dollars]
+        return (
+            f"{seconds[0]} s ({seconds[1]} to {seconds[2]}) and {dollars[0]} ({dollars[1]} to {dollars[2]})"
+        )
+
+    @property
+    def dollars(self) -> tuple[float, float, float]:
+        """Dollars at the median and at both ends of its seconds."""
+        rate = self.dollars_per_hour / 3600
+        return rate * self.seconds, rate * self.least, rate * self.most
+
+
+class ShapeChoice(NamedTuple):
+    """The fields that were left to Stoker, how many runs on how many shapes were known, and what they tell.
+
+    `taken` is None where no run was known; `smaller` and `larger` are the next shapes beside it, where there
+    are any. `learned` tells whether the model chose the shape, not the rule for first runs.
+    """
+
+    fields: tuple[str, ...]
+    runs: int
+    shapes: int
+    learned: bool
+    taken: ShapeEstimate | None = None
+    smaller: ShapeEstimate | None = None
+    larger: ShapeEstimate | None = None
+
+    @staticmethod
+    def read(values: Sequence[Any]) -> "ShapeChoice":
+        """The choice of which JSON made lists."""
+        fields, runs, shapes, learned, *estimates = values
+        made = (None if each is None else ShapeEstimate(*each) for each in estimates)
+        return ShapeChoice(tuple(fields), runs, shapes, learned, *made)
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        named = f"{', '.join(self.fields)} left to Stoker"
+        if self.taken is None:
+            return f"{named}: no run of its type is known, so that it is tried on the default shape"
+        known = f"{counted(self.runs, 'run')} of its type on {counted(self.shapes, 'shape')}"
+        if self.learned:
+            parts = [f"{named}: by {known}, {self.taken.told}, 8 of 10 times"]
+        else:
+            parts = [f"{named}: {known}, too few to choose by, so that another is tried: {self.taken.told}"]
+        for word, beside in (("smaller", self.smaller), ("larger", self.larger)):
+            parts += [f"the next {word}, {beside.told}"] if beside else []
+        return "; ".join(parts)

@@ -1,0 +1,242 @@
+"""Sizes that are left to Stoker: first runs, the model's choice by ended jobs, bounds, and what is told."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from conf.schema import Config, JobSpec
+from daemon.core.errors import RejectedError
+from daemon.launch.launcher import Launcher
+from daemon.schemas.explanations import explanation_body
+from daemon.schemas.job_bodies import job_body
+from daemon.store.job_store import Store
+from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.submission.admission import Intake
+from environment.model.messages.records import JobRecord
+from environment.model.vms.max_capacity import MaxCapacity
+from environment.pools import SpotTerms, Terms
+from environment.types import Job
+from profiles.job_profile import load_profiles
+from profiles.shapes.law import Law
+from profiles.shapes.runs import JobShape
+from tests.builders import make_vms
+
+APP = __file__
+_LAW = Law(0.002, 0.002, 3.0, 1.0, 0.02, 3.0)
+_AUTO = {"executors": "auto", "cpus": "auto", "memory": "auto"}
+
+
+class Shop:
+    """An intake over a cluster of eight VMs of 8 cpus and 32 GiB; jobs end as the law says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = Store(f"sqlite:///{folder / 'stoker.db'}")
+        launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
+        self.intake = Intake(
+            self.store, launcher, load_profiles(), lambda *_: None, lambda: None, 1000, time.time
+        )
+        self.intake.note(0, MaxCapacity(make_vms(8, cpus=8, memory_mib=32 * 1024)), set())
+
+    def admit(self, **asked: Any) -> JobRecord:
+        """A job of type etl, admitted; raises its refusal."""
+        each = SubmittedSpec(JobSpec(**{"app": APP, "type": "etl", **asked}))
+        (admission,) = (found[each] for found in self.intake.accept([each]) if found)
+        if isinstance(admission, Exception):
+            raise admission
+        return admission[0]
+
+    def end(self, record: JobRecord, seconds: float | None = None, **fields: Any) -> None:
+        """The job has run, for as long as the law says."""
+        job = record.job
+        if seconds is None:
+            shape = JobShape("", job.executors, job.cpus, job.memory_mib / 1024, 1.0)
+            seconds = 50 * float(_LAW.seconds(shape, 20.0))
+        at = {"placed_at": 1.0, "started_at": 10.0, "finished_at": 10.0 + seconds}
+        self.store.jobs.open  # noqa: B018
+        saved = replace(record, **{"state": "finished", **at, **fields})
+        self.store._access.write(self.store.jobs.saving([saved], [], []))
+
+    def run(self, **asked: Any) -> Job:
+        """A job that was admitted and has ended."""
+        record = self.admit(**asked)
+        self.end(record)
+        return record.job
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    """One without any ended job."""
+    shop = Shop(tmp_path)
+    yield shop
+    shop.store.close()
+
+
+def _sizes(job: Job) -> tuple[int, float, int]:
+    return job.executors, job.cpus, job.memory_mib
+
+
+def test_a_type_learns_from_its_first_runs(shop: Shop) -> None:
+    """The default, then twice the memory, then the model's choice; each is told with the job."""
+    first = shop.run(**_AUTO)
+    assert _sizes(first) == (2, 2, 4096)
+    assert first.shape is not None
+    assert "no run of its type is known" in first.shape.told
+    second = shop.run(**_AUTO)
+    assert _sizes(second) == (2, 2, 8192)
+    assert second.shape is not None
+    assert "1 run of its type on 1 shape, too few to choose by" in second.shape.told
+    third = shop.admit(**_AUTO).job
+    assert third.shape is not None
+    assert third.shape.learned
+    taken = third.shape.taken
+    assert taken is not None
+    assert (taken.executors, taken.cpus, taken.memory_mib) == _sizes(third)
+    assert taken.least < taken.seconds < taken.most
+    assert "by 2 runs of its type on 2 shapes" in third.shape.told
+
+
+def test_what_is_chosen_is_as_fast_as_is_told(shop: Shop) -> None:
+    """After some runs by one law, the truth is within the interval, and no size was set by the user."""
+    for _ in range(6):
+        shop.run(**_AUTO)
+    record = shop.admit(**_AUTO)
+    shape = record.job.shape
+    assert shape is not None
+    assert shape.taken is not None
+    truth = JobShape("", record.job.executors, record.job.cpus, record.job.memory_mib / 1024, 1.0)
+    assert shape.taken.least <= 50 * float(_LAW.seconds(truth, 20.0)) <= shape.taken.most
+
+
+def test_the_next_smaller_and_larger_are_told_where_the_api_is_read(shop: Shop) -> None:
+    """With seconds and dollars, in the job and in its explanation; the store keeps them."""
+    shop.run(**_AUTO)
+    shop.run(**_AUTO)
+    record = shop.admit(cpus=2, memory="8g", executors="auto")
+    kept = shop.store.jobs.get(record.job.id)
+    assert kept is not None
+    assert kept.job.shape == record.job.shape
+    shown = job_body(kept).shape
+    assert shown is not None
+    assert shown == explanation_body(kept, "", []).shape
+    assert shown.fields == ["executors"]
+    assert shown.taken is not None
+    assert shown.smaller is not None
+    assert shown.smaller.executors < shown.taken.executors
+    assert shown.smaller.seconds > shown.taken.seconds
+    assert shown.taken.dollars_between[0] < shown.taken.dollars < shown.taken.dollars_between[1]
+    assert "the next smaller, " in shown.told
+    assert (kept.job.cpus, kept.job.memory_mib) == (2, 8192)
+
+
+def test_bounds_are_kept(shop: Shop) -> None:
+    """Of each amount, by first runs and by the model."""
+    asked = {"executors": "auto:3-5", "cpus": "auto:-1", "memory": "auto:6g-"}
+    for _ in range(4):
+        job = shop.run(**asked)
+        assert 3 <= job.executors <= 5
+        assert job.cpus == 1
+        assert job.memory_mib >= 6 * 1024
+    assert shop.admit(**{**asked, "min_executors": 4}).job.executors >= 4
+
+
+def test_what_users_set_is_not_touched(shop: Shop) -> None:
+    """A job without auto has no choice, and reads no history."""
+    job = shop.admit(executors=3, cpus=2, memory="2g").job
+    assert (*_sizes(job), job.shape) == (3, 2, 2048, None)
+    assert job_body(JobRecord(job)).shape is None
+
+
+def test_runs_that_were_disturbed_teach_nothing(shop: Shop) -> None:
+    """Nor do jobs that failed, or that name no type."""
+    for fields in ({"losses": 1}, {"retried": 1}, {"state": "failed"}, {"started_at": None}):
+        record = shop.admit(executors=4, cpus=2, memory="8g")
+        shop.end(record, **fields)
+    shop.run(type="unknown", **_AUTO)
+    assert _sizes(shop.admit(**_AUTO).job) == (2, 2, 4096)
+    assert _sizes(shop.admit(**{**_AUTO, "type": "unknown"}).job) == (2, 2, 4096)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"cpus": "auto:9-"}, "no pool or VM type has room for 1 x 9 cpus and 1 GiB; there are 8 x"),
+        ({"memory": "auto:64g-"}, "no pool or VM type has room for 1 x 1 cpu and 64 GiB"),
+        ({"executors": "auto:65-"}, "no pool or VM type has room for 65 x 1 cpu"),
+        ({"cpus": 16, "executors": "auto"}, "no pool or VM type has room for 1 x 16 cpus"),
+    ],
+)
+def test_a_shape_that_no_vm_has_is_refused(shop: Shop, asked: dict[str, Any], told: str) -> None:
+    """With the VMs that there are."""
+    with pytest.raises(RejectedError) as refused:
+        shop.admit(**asked)
+    assert refused.value.status == 422
+    assert told in refused.value.detail
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"executors": "auto:5-3"}, "the minimum is above the maximum in 'auto:5-3'"),
+        ({"memory": "auto:8g-2g"}, "the minimum is above the maximum in 'auto:8g-2g'"),
+        ({"cpus": "auto:2"}, "should be auto, auto:MIN-MAX, auto:MIN- or auto:-MAX"),
+        ({"cpus": "automatic"}, "number"),
+        ({"executors": "auto:-3", "min_executors": 4}, "min_executors should be at most the maximum"),
+        ({"executors": {"max": 4}, "memory": "auto"}, "memory: auto goes without dynamic allocation"),
+    ],
+)
+def test_a_wrong_auto_is_an_error(asked: dict[str, Any], told: str) -> None:
+    """It names the mistake and the right form."""
+    with pytest.raises(ValidationError, match=told):
+        JobSpec(app=APP, **asked)
+
+
+def test_the_same_key_is_the_same_job_though_more_is_known_since(shop: Shop) -> None:
+    """Sizes that were chosen are no part of what a user asked for."""
+    spec = JobSpec(app=APP, type="etl", **_AUTO)
+    answers = []
+    for _ in range(2):
+        (found,) = (each for each in shop.intake.accept([SubmittedSpec(spec, "a key")]) if each)
+        answers += found.values()
+        shop.run(**_AUTO)
+    assert [new for _, new in answers] == [True, False]
+
+
+def test_what_a_queue_allows_is_chosen(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best shape that is not over its limits."""
+    shop.run(**_AUTO)
+    shop.run(**_AUTO)
+    best = shop.admit(**_AUTO).job
+    misfit, most = shop.intake._misfit, best.executors * best.cpus - 1
+
+    def limited(spec: JobSpec) -> RejectedError | None:
+        over = spec.most_executors * spec.most_cpus > most
+        return RejectedError(422, "over", "over") if over else misfit(spec)
+
+    monkeypatch.setattr(shop.intake, "_misfit", limited)
+    job = shop.admit(**_AUTO).job
+    assert job.executors * job.cpus <= most
+
+
+def test_spot_vms_count_where_the_job_may_be_there(shop: Shop) -> None:
+    """A job that may not sees the others alone."""
+    fixed = make_vms(1, cpus=2, memory_mib=8192)
+    spot = replace(make_vms(2, cpus=16)[1], terms=Terms("cheap", 60.0, spot=SpotTerms(0.1, notice=60.0)))
+    shop.intake.note(0, MaxCapacity((*fixed, spot)), set())
+    shop.intake._late.clear()
+    with pytest.raises(RejectedError, match="no pool or VM type has room"):
+        shop.admit(cpus="auto:4-", spot="never")
+    assert shop.admit(cpus="auto:4-").job.cpus >= 4
+
+
+def test_without_a_known_vm_the_default_is_taken(tmp_path: Path) -> None:
+    """Its bounds hold; whether it fits is seen when there are VMs."""
+    shop = Shop(tmp_path)
+    shop.intake.note(0, MaxCapacity(()), set())
+    shop.intake._late.clear()
+    assert _sizes(shop.admit(**{**_AUTO, "memory": "auto:6g-8g"}).job) == (2, 2, 6144)
+    shop.store.close()
