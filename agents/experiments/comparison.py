@@ -10,7 +10,7 @@ from agents.experiments.paired import Statistic
 from agents.registry import PolicyError, create, knows
 from conf.loader import ConfigError
 from conf.policy_text import policy_text, read_policy
-from environment.clusters.cluster_files import load_cluster, load_prices
+from environment.clusters.cluster_files import load_availability, load_cluster, load_prices
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import StuckError, simulate
@@ -24,6 +24,7 @@ METRICS = (
     "bill",
     "openings",
     "interruptions",
+    "opens_refused",
     "work_lost",
     "cost_over_bound",
     "average_duration",
@@ -103,13 +104,13 @@ def compare(
     be executed, or where it waits for nothing. ConfigError, WorkloadError and PolicyError for an invalid
     input; StuckError names a policy that waits for ever.
     """
-    vms, prices = load_cluster(cluster), load_prices(cluster)
+    vms, prices, available = load_cluster(cluster), load_prices(cluster), load_availability(cluster)
     every = [(name, seed, each) for name in workloads for seed in seeds for each in contenders]
     for number, (name, seed, each) in enumerate(every):
         if progress is not None:
             progress(number, len(every), f"{each.label} on {name}, seed {seed}")
         workload = (options or SimulationOptions()).workload(name, seed, jobs)
-        drawn = replace((options or SimulationOptions()).drawn(seed), prices=prices)
+        drawn = replace((options or SimulationOptions()).drawn(seed), prices=prices, availability=available)
         second = create(fallback.name, fallback.options) if fallback else None
         try:
             result = simulate(create(each.name, each.options), workload, vms, options=drawn, fallback=second)

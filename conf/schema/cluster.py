@@ -11,6 +11,10 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def _as_file(value: object) -> object:
+    return {"file": value} if isinstance(value, str) else value
+
+
 class VmGroup(Strict):
     """Equal VMs of one type; they are named `type-1`, `type-2`, ... unless a single one has a name."""
 
@@ -36,6 +40,17 @@ class Billing(Strict):
     """The minimum charge for each opening."""
 
 
+class Availability(Strict):
+    """Recorded number of spot VMs over time, which simulations replay."""
+
+    file: Text
+    """A JSON file, beside the cluster file: `metadata` with `gap_seconds`, and `data`, a count each gap."""
+    times: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Number of the pool's VMs that stand for each recorded one."""
+    offset: Time | None = None
+    """Time of the record at which a simulation begins; null: drawn by its seed."""
+
+
 class Spot(Strict):
     """VMs that cost less, and that their cloud may take away at any time."""
 
@@ -45,6 +60,8 @@ class Spot(Strict):
     """Prices over time, instead: a CSV or YAML file of times and prices, which simulations replay."""
     interruptions_per_hour: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)]
     """Expected rate of interruptions of an open VM."""
+    availability: Annotated[Availability | None, BeforeValidator(_as_file)] = None
+    """Number of VMs over time, which simulations replay in place of that rate: a file, or settings of one."""
     notice: Time = 120.0
     """Time between the cloud's notice and the interruption; 0: no notice."""
 

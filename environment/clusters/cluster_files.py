@@ -8,6 +8,7 @@ from pathlib import Path
 from conf.loader import SHIPPED, ConfigError, find, load
 from conf.schema import Cluster, Pool
 from environment.clusters.price_history import PriceHistory, read_prices
+from environment.clusters.spot_availability import SpotTrace, read_availability
 from environment.number_format import natural_key
 from environment.pools import SpotTerms, Terms
 from environment.resources import Resources
@@ -24,6 +25,17 @@ def load_prices(name: str | Path) -> dict[str, PriceHistory]:
     pools = load(cluster_file(str(name)), Cluster).pools
     histories = {pool.name: pool.spot.history for pool in pools if pool.spot and pool.spot.history}
     return {pool: read_prices(find(history)) for pool, history in histories.items()}
+
+
+def load_availability(name: str | Path) -> dict[str, SpotTrace]:
+    """Recorded availability of spot pools, by pool, where a cluster names it; ConfigError as above."""
+    file = cluster_file(str(name))
+    spots = {pool.name: pool.spot for pool in load(file, Cluster).pools if pool.spot}
+    return {
+        pool: read_availability(find(of.file, file.parent), of.times, of.offset)
+        for pool, spot in spots.items()
+        if (of := spot.availability) is not None
+    }
 
 
 def vms_of(cluster: Cluster) -> tuple[Vm, ...]:

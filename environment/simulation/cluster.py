@@ -3,17 +3,19 @@
 The kernel counts the cpus and memory that they hold, the world the jobs there, the meter the charges.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from environment.clusters.spot_availability import SpotTrace
 from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.state import Batch, SmallIntArray
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, MEMORY, NOTHING, THOUSANDTHS, Resources
+from environment.simulation.faults.spot_supply import SpotSupply
 from environment.simulation.results.billing import Meter
 from environment.types import IntArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
@@ -22,10 +24,19 @@ from environment.view import ClusterView, RunningJob
 class SimulatedCluster:
     """The VMs of row 0 of a batch, numbered as in the kernel; a view numbers only the existing ones."""
 
-    def __init__(self, batch: Batch, vms: Sequence[Vm], jobs: Sequence[Job], meter: Meter) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        vms: Sequence[Vm],
+        jobs: Sequence[Job],
+        meter: Meter,
+        availability: Mapping[str, SpotTrace],
+        seed: int,
+    ) -> None:
         """`vms` with the beliefs about them; `jobs` are all that may run there.
 
-        Call `reprice` before the first view.
+        `availability` of spot pools, by pool, is played from a time that `seed` draws. Call `reprice` before
+        the first view.
         """
         self._batch, self._vms, self._meter = batch, vms, meter
         self.ids = [vm.id for vm in vms]
@@ -42,6 +53,8 @@ class SimulatedCluster:
         self._empty = _empty(vms, others)
         #: Why nothing is placed on some VMs now, by id.
         self.left_out: dict[str, str] = {}
+        #: Spot pools with a recorded availability; None without any.
+        self.supply = SpotSupply(availability, seed, batch, vms) if availability else None
         #: When prices change next, seconds.
         self.price_changes = 0.0
 
@@ -75,7 +88,7 @@ class SimulatedCluster:
             ),
             executors=state.held[0, shown].copy(),
             running=tuple(running),
-            left_out=dict(self.left_out),
+            left_out=self.left_out | ({} if self.supply is None else self.supply.left_out()),
             openings=self._openings(),
         )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from environment.clusters.price_history import PriceHistory
+from environment.clusters.spot_availability import SpotTrace
 from environment.decisions.sizing import Sizes
 from environment.kernel.rule_options import DurationOptions
 from environment.pools import BREAK_EVEN, NO_MOVES, Consolidation, IdleTimeout
@@ -48,6 +49,8 @@ class SimulationOptions:
     consolidation: Consolidation = NO_MOVES
     #: Prices of VMs of spot pools over time, by pool; others have the cluster's.
     prices: Mapping[str, PriceHistory] = field(default_factory=dict)
+    #: Number of VMs of spot pools over time, by pool; others are always there, and interrupted at a rate.
+    availability: Mapping[str, SpotTrace] = field(default_factory=dict)
     #: Losses on the way; none by default.
     losses: tuple[Loss, ...] = ()
     #: How sizes are chosen that jobs leave open, and whether others may be smaller too.

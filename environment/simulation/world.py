@@ -76,7 +76,9 @@ class World:
         )
         #: The cost of all that.
         self.meter = Meter(self.batch, vms, options.prices)
-        self._cluster = SimulatedCluster(self.batch, believed_vms, jobs, self.meter)
+        self._cluster = SimulatedCluster(
+            self.batch, believed_vms, jobs, self.meter, options.availability, options.seed
+        )
         self._ids, self._take = self._cluster.ids, self._cluster.take
         self._arrivals = Arrivals(self.jobs)
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
@@ -209,8 +211,11 @@ class World:
         return self._waits.aside(self.now, self.head)
 
     def place(self, request: PlacementRequest, place: Place) -> None:
-        """Execute a decision about a request of the queue."""
+        """Execute a decision about a request of the queue, unless its VMs cannot all be opened."""
         head, placement = self.head, self._cluster.numbers(place.placement)
+        supply = self._cluster.supply
+        if supply is not None and not supply.open(placement.tolist()):
+            return
         if request.again:
             self.missing.place(request, placement.tolist(), request.granted(place))
             self._growing.look(self._number(request))
@@ -304,6 +309,11 @@ class World:
         self._sizes[number] = sizes = () if whole else given
         self._began(number, request.job, placement, sizes, mean)
 
+    @property
+    def opens_refused(self) -> int:
+        """Number of VMs that could not be opened when a policy used them."""
+        return 0 if self._cluster.supply is None else self._cluster.supply.refused
+
     def given_way(self) -> dict[str, Any]:
         """Totals of preemption, by the names of a result's fields."""
         return {} if self.giving is None else self.giving.preempted.fields()
@@ -332,9 +342,12 @@ class World:
         running = [completion_heap.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
         arrives = [] if (at := self._arrivals.next_at(self.now)) is None else [at]
         later = math.inf if self._in_order is None else self._in_order.next_change(self.now)
-        if not (running or arrives or later < math.inf):
+        supply = self._cluster.supply
+        # A pool that refused may be tried again, by jobs that wait.
+        retry = supply.next_retry() if supply is not None and self.queue() else math.inf
+        if not (running or arrives or min(later, retry) < math.inf):
             return None
-        soon = [self.missing.next_due(), self._losses.next_at(), self._cluster.price_changes, later]
+        soon = [retry, self.missing.next_due(), self._losses.next_at(), self._cluster.price_changes, later]
         soon += [self.giving.next_due(self.queue())] if self.giving is not None else []
         if self._cluster.extras:
             soon += [self._opens.next_at(self.view(), self.queue())]

@@ -62,6 +62,8 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str
     spot = any(vm.spot for run in runs for vm in run.result.vms)
     shown = {"bill": 3, "openings": 0} if elastic else {}
     shown |= {"interruptions": 0, "work_lost": 1} if spot else {}
+    refused = any(run.result.opens_refused for run in runs)
+    shown |= {"opens_refused": 0} if refused else {}
     shown |= {"cost": 3, "cost_over_bound": 2, "average_duration": 0, "average_completion": 0}
     shown |= {"p95_completion": 0, "longest_wait": 0, "good_placements": 0}
     rows = []
@@ -76,6 +78,7 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str
         "knows",
         *(("bill $", "openings") if elastic else ()),
         *(("taken away", "lost core h") if spot else ()),
+        *(("refused",) if refused else ()),
         "cost $",
         "cost / bound",
         "duration s",

@@ -6,12 +6,11 @@ were asked for at once count as one.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from environment.model.messages import options
-from environment.model.messages.event_context import EventContext
 from environment.model.messages.lease import Lease
 from environment.model.messages.snapshot import PoolSetback
-from environment.model.vms.pool_slots import Places
 from environment.number_format import clock
 
 #: Longest message of a provider quoted in a reason.
@@ -28,13 +27,30 @@ class _Pool:
     message: str = ""
 
 
+class _Clock(Protocol):
+    """Present time of a world, seconds."""
+
+    @property
+    def now(self) -> float: ...
+
+
+class _Pools(Protocol):
+    """Closed VMs of pools in a world: the daemon's, or a simulation's."""
+
+    def pools(self) -> set[str]:
+        """The names of all pools."""
+
+    def leave_pool_out(self, pool: str, why: str) -> None:
+        """No other VM of the pool is opened now; empty, one may be."""
+
+
 class OpenBackoff:
     """Backoff by pool. Invariant: a pool is absent if a VM of it was requested since, and used.
 
-    It passes the effect on the places of a pool to `Places`.
+    It passes the effect on the places of a pool to its world's pools.
     """
 
-    def __init__(self, turn: EventContext, places: Places) -> None:
+    def __init__(self, turn: _Clock, places: _Pools) -> None:
         self._turn = turn
         self._places = places
         self._pools: dict[str, _Pool] = {}

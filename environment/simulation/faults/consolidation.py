@@ -119,6 +119,9 @@ class SimulatedConsolidation:
         if move.opens is None:
             self._shift(move.to)
             return
+        supply = self._cluster.supply
+        if supply is not None and not supply.open([move.opens]):
+            return
         take_vm(self._batch, 0, move.opens)  # which opens it, and holds it while it boots
         for vm in (*move.closes, move.opens):
             self._cluster.left_out[self._vms[vm].id] = "is left out while its executors are moved"
@@ -185,6 +188,9 @@ class SimulatedConsolidation:
         fits &= (self._whole >= needed[:, None]).all(axis=0)
         for number in {each[0] for each in rest}:
             fits &= ~self._bars(self._running[number].job)
+        if self._cluster.supply is not None:
+            left_out = self._cluster.supply.left_out()
+            fits &= np.array([vm.id not in left_out for vm in self._vms])
         fits &= prices < least
         # A new VM of the type of one that closes would only be that one again.
         for vm in closes:

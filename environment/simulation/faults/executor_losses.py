@@ -56,6 +56,8 @@ class ExecutorLosses:
             lost = min(lost, self._consolidating.next_at())
         if not self._spot:
             return lost
+        if self._cluster.supply is not None:
+            lost = min(lost, self._cluster.supply.next_fall())
         count = len(self._vms)
         taken = self._batch.machines.leases[0, :count, TAKEN]
         return float(np.min(taken, initial=lost, where=self._batch.state.held[0, :count] > 0))
@@ -81,6 +83,8 @@ class ExecutorLosses:
         """Interrupt the occupied spot VMs that are due by then."""
         if not self._spot:
             return
+        if self._cluster.supply is not None:
+            self._cluster.supply.fall()
         count = len(self._vms)
         due = self._batch.machines.leases[0, :count, TAKEN] <= at
         for vm in np.flatnonzero(due & (self._batch.state.held[0, :count] > 0)).tolist():

@@ -45,6 +45,7 @@ def result_of(
         interruptions=world.missing.interruptions.vms,
         executors_lost=world.missing.interruptions.executors,
         work_lost=world.missing.interruptions.work_lost / SECONDS_PER_HOUR,
+        opens_refused=world.opens_refused,
         **world.given_way(),
     )
 

@@ -99,6 +99,8 @@ class Result:
     interruptions: int = 0
     executors_lost: int = 0
     work_lost: float = 0.0
+    #: Number of spot VMs that could not be opened when a policy used them, by recorded availability.
+    opens_refused: int = 0
     #: Executors that jobs gave to others, jobs that were stopped for others, dollars of work lost with that.
     executors_given: int = 0
     jobs_stopped: int = 0
@@ -192,6 +194,7 @@ class Result:
             "bill": self.bill.total,
             "openings": self.bill.openings,
             "interruptions": self.interruptions,
+            "opens_refused": self.opens_refused,
             "executors_lost": self.executors_lost,
             "work_lost": self.work_lost,
             "cost_over_bound": self.cost_over_bound,
