@@ -3,7 +3,7 @@
 `conf.loader` reads a file.
 """
 
-from conf.schema.cluster import Billing, Cluster, Pool, Spot, VmGroup
+from conf.schema.cluster import Availability, Billing, Cluster, Pool, Spot, VmGroup
 from conf.schema.daemon import (
     AuditSection,
     Budget,
@@ -38,6 +38,7 @@ from conf.schema.webhooks import Webhook
 __all__ = [
     "Arguments",
     "AuditSection",
+    "Availability",
     "Billing",
     "Budget",
     "Cluster",

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from agents import registry
 from agents.experiments.fidelity import Fidelity
 from conf.loader import build
-from conf.schema import Billing, Cluster, Config, JobSpec, Pool, Spot, VmGroup
+from conf.schema import Availability, Billing, Cluster, Config, JobSpec, Pool, Spot, VmGroup
 from conf.schema.users import UsersFile
 from conf.schema.workload import WorkloadSpec
 from daemon.cli import main
@@ -44,7 +44,10 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
         "stoker simulate": (
             "tests/daemon/cli/research/test_simulate.py::test_vms_that_come_and_go_have_a_bill"
         ),
-        "sed": "tests/daemon/cli/research/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
+        **dict.fromkeys(
+            ("sed", "echo"),
+            "tests/daemon/cli/research/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
+        ),
         "stoker reproduce elastic": (
             "tests/agents/experiments/elastic/test_report.py::test_a_scene_is_played_by_all_its_setups_alike"
         ),
@@ -245,7 +248,7 @@ def test_the_page_on_clusters_shows_every_key() -> None:
     """Of VMs, pools, how they are charged, and spot VMs."""
     page = (REPOSITORY / "docs/clusters.md").read_text(encoding="utf-8")
     blocks = "".join(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
-    for model in (VmGroup, Pool, Billing, Spot):
+    for model in (VmGroup, Pool, Billing, Spot, Availability):
         for key in model.model_fields:
             assert re.search(rf"\b{key}:", blocks), f"{model.__name__}.{key}"
 
