@@ -271,7 +271,7 @@ def test_what_cannot_run_is_refused_when_it_is_submitted(
 def test_what_is_no_jar_is_refused_when_it_is_submitted(daemon: Daemon) -> None:
     """Whether it lies here or was sent."""
     jar = daemon.folder / "no.jar"
-    jar.write_text("no jar")
+    jar.write_text("not a jar")
     for spec in ({"app": str(jar), "main_class": "Main"}, {"app": str(daemon.app), "jars": [str(jar)]}):
         with pytest.raises(StokerError, match=r"no\.jar: not a jar: it is not in the format of zip files"):
             daemon.client.submit_spec(spec)

@@ -408,7 +408,7 @@ def test_a_time_in_which_nothing_came_or_too_much_is_refused(monkeypatch: pytest
     with pytest.raises(RejectedError, match="no job that was submitted since then"):
         recorded(pages(records), 2000.0)
     monkeypatch.setattr("daemon.what_if.recorded_jobs._MOST", 3)
-    with pytest.raises(RejectedError, match="at most 3 jobs are played"):
+    with pytest.raises(RejectedError, match="at most 3 jobs are simulated"):
         recorded(pages(records), 1000.0)
     assert len(recorded(pages(records), 1002.0).jobs) == 3
 

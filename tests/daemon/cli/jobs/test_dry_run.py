@@ -88,7 +88,7 @@ def test_files_are_looked_at_and_not_sent(
     assert not list((tmp_path / "uploads").glob("*"))
     jar = tmp_path / "bad.jar"
     jar.write_text("no zip")
-    wrong: tuple[tuple[Any, str], ...] = ((tmp_path / "gone.py", "no such file"), (jar, "no jar"))
+    wrong: tuple[tuple[Any, str], ...] = ((tmp_path / "gone.py", "no such file"), (jar, "not a jar"))
     for path, why in wrong:
         assert daemon.run("submit", "--dry-run", "--jars", str(path), str(app)) == 2
         assert why in capsys.readouterr().err
