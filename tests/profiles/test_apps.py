@@ -18,12 +18,16 @@ Ran = tuple[Path, dict[str, Any]]
 
 APPS = Path(__file__).parents[2] / "profiles" / "apps"
 
-# Runs one application after the other, each as spark-submit would, and writes the exit codes down.
+# Runs one application after the other, each as spark-submit would, and writes the exit codes down. All have
+# one session, since each takes seconds to start; that they stop it is counted.
 RUNNER = """
 import json, runpy, sys
 from pathlib import Path
+from pyspark.sql import SparkSession
 
-codes = []
+codes, stopped = [], []
+stop, SparkSession.stop = SparkSession.stop, lambda session: stopped.append(session)
+session = SparkSession.builder.getOrCreate()
 for app, *arguments in json.loads(sys.argv[1]):
     sys.argv = [app, *arguments]
     try:
@@ -31,6 +35,10 @@ for app, *arguments in json.loads(sys.argv[1]):
         codes.append(0)
     except SystemExit as end:
         codes.append(end.code)
+    if len(stopped) != len(codes):
+        sys.exit(f"{app} stopped its session {len(stopped)} times")
+    session.catalog.clearCache()
+stop(session)
 Path("codes.json").write_text(json.dumps(codes))
 """
 
