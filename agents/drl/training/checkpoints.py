@@ -52,7 +52,7 @@ def restore(folder: Path, variables: "tf.train.Checkpoint") -> Checkpoint | None
     if not found:
         return None
     variables.read(str(found[-1] / "variables")).assert_existing_objects_matched()
-    with np.load(found[-1] / "arrays.npz") as arrays:
+    with (found[-1] / "arrays.npz").open("rb") as file, np.load(file) as arrays:
         kept = dict(arrays)
     return Checkpoint(json.loads((found[-1] / "state.json").read_text(encoding="utf-8")), kept)
 

@@ -31,7 +31,8 @@ def examples_of(
     PolicyError for an invalid teacher, and for one that waits for ever.
     """
     if kept.exists():
-        with checkpoints.reading(kept, "delete it: it is made again"), np.load(kept) as arrays:
+        remedy = "delete it: it is made again"
+        with checkpoints.reading(kept, remedy), kept.open("rb") as file, np.load(file) as arrays:
             sizes = sorted({int(name.partition(".")[0]) for name in arrays})
             return {n: Examples(*(arrays[f"{n}.{name}"] for name in Examples._fields)) for n in sizes}
     lessons, parts = _lessons(worlds, imitation), []

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tensorflow as tf
 
-from agents.drl.training.trainer import train
 from conf.loader import ConfigError, load
 from conf.schema.training import TrainingSpec
 from daemon.cli import main
@@ -62,6 +60,8 @@ def test_a_damaged_checkpoint_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It has the checkpoint and a remedy."""
+    from agents.drl.training.trainer import train
+
     config, out = file_of({**tiny, **SHORT["reinforce"]}, tmp_path), tmp_path / "out"
     train(load(Path(config), TrainingSpec), out)
     (checkpoint,) = (out / "run" / "checkpoints").iterdir()
@@ -76,6 +76,8 @@ def test_a_damaged_record_of_the_teacher_or_the_config_is_one_line(
     tiny: dict[str, Any], tmp_path: Path
 ) -> None:
     """It has the file and a remedy."""
+    from agents.drl.training.trainer import train
+
     teaching = {"teacher": "ff", "episodes": 2, "epochs": 2, "batch": 8}
     spec = spec_of({**tiny, **SHORT["reinforce"], "imitation": teaching})
     out = train(spec, tmp_path / "out")
@@ -92,6 +94,7 @@ def test_a_full_disk_is_one_line(
     tiny: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """TensorFlow's own error too, and how the run goes on."""
+    import tensorflow as tf
 
     def full(*_: object) -> None:
         raise tf.errors.ResourceExhaustedError(None, None, "saved_model.pb; No space left on device")
