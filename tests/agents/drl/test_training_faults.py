@@ -67,7 +67,7 @@ def test_a_damaged_checkpoint_is_one_line(
     (checkpoint,) = (out / "run" / "checkpoints").iterdir()
     damage(checkpoint / name)
     assert main(["train", "--config", config, "--out", str(out), "--resume"]) == 2
-    (said,) = (line for line in capsys.readouterr().err.splitlines() if "; after " not in line)
+    (said,) = (line for line in capsys.readouterr().err.splitlines() if "cannot be used" in line)
     assert said.startswith(f"stoker: {out / 'run' / 'checkpoints'}: cannot be used: ")
     assert said.endswith("; delete the run's folder, or train into another one")
 
