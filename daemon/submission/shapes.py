@@ -24,7 +24,7 @@ from profiles.shapes.told import ShapeChoice, ShapeEstimate
 FINISHED = frozenset({"finished"})
 #: Runs of a type, the newest, that are learned from, and ended jobs that are looked at for other types.
 #: Chosen: more than the model makes use of.
-MOST_RUNS, _MOST_OTHERS = 64, 500
+MOST_RUNS, _MOST_OTHERS = 32, 500
 #: Shapes, the best ones, that are tried where a queue's limit or the quota is in the way.
 _TRIED = 64
 #: Seconds after which other types are read again, and types for which they are kept.

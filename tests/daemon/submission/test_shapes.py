@@ -10,6 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from conf.schema import Config, JobSpec
+from daemon.cli.jobs import submit
+from daemon.cli.jobs.explanation_tables import explanation
+from daemon.cli.shared.errors import CommandError
 from daemon.core.errors import RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.schemas.explanations import explanation_body
@@ -240,3 +243,18 @@ def test_without_a_known_vm_the_default_is_taken(tmp_path: Path) -> None:
     shop.intake._late.clear()
     assert _sizes(shop.admit(**{**_AUTO, "memory": "auto:6g-8g"}).job) == (2, 2, 6144)
     shop.store.close()
+
+
+def test_flags_and_tables_of_the_command_line(shop: Shop) -> None:
+    """`stoker submit --executors auto:2-8 --cpus auto`, and the lines of `stoker job` about the choice."""
+    assert submit._executors("auto:2-8", None, None) == {"executors": "auto:2-8", "min_executors": None}
+    assert submit._cpus("auto", None) == "auto"
+    assert submit._cpus("1.5", None) == 1.5
+    assert submit._cpus("4", 1.0) == {"min": 1.0, "max": 4.0}
+    with pytest.raises(CommandError, match="--cpus: should be a number or auto, found 'some'"):
+        submit._cpus("some", None)
+    with pytest.raises(CommandError, match="--min-cpus goes without --cpus auto"):
+        submit._cpus("auto", 1.0)
+    record = shop.admit(**_AUTO)
+    assert record.job.shape is not None
+    assert record.job.shape.told in str(list(explanation(explanation_body(record, "", []).model_dump())))
