@@ -340,7 +340,7 @@ class JobSpec(Strict):
                     f"min_executors should be at most the maximum of executors, {most:g}, found "
                     f"{self.min_executors}"
                 )
-        elif isinstance(self.executors, int) and (self.min_executors or 0) > self.executors:
+        elif (self.min_executors or 0) > self.executors:
             raise ValueError(
                 f"min_executors should be at most executors, {self.executors}, found {self.min_executors}"
             )
