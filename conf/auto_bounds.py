@@ -1,7 +1,7 @@
 """Amounts that are left to Stoker: `auto`, or with bounds `auto:2-16`, `auto:2-`, `auto:-16`."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pydantic_core import core_schema
 
@@ -10,15 +10,19 @@ from conf.units import memory_mib
 AUTO = "auto"
 
 
-class AutoText(str):
-    """A text that leaves an amount to Stoker, as a type of pydantic's; which amount, its field checks."""
+if TYPE_CHECKING:
+    AutoText: TypeAlias = str
+else:
 
-    __slots__ = ()
+    class AutoText(str):
+        """A text that leaves an amount to Stoker, as a type of pydantic's; which amount, its field checks."""
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, *_: Any) -> core_schema.CoreSchema:
-        """A text, and no other one also where a stored value is read back by its type alone."""
-        return core_schema.no_info_after_validator_function(_only_auto, core_schema.str_schema())
+        __slots__ = ()
+
+        @classmethod
+        def __get_pydantic_core_schema__(cls, *_: Any) -> core_schema.CoreSchema:
+            """A text, and no other one also where a stored value is read back by its type alone."""
+            return core_schema.no_info_after_validator_function(_only_auto, core_schema.str_schema())
 
 
 class AutoBounds(NamedTuple):

@@ -45,7 +45,7 @@ def _advised(
     beta: float,
     input_gib: float | None,
 ) -> ShapeAdvice:
-    types = by_type(read_places(places))
+    types = dict(by_type(read_places(places)))
     if (own := types.pop(type_name, None)) is None:
         known = ", ".join(sorted(types)) or "none"
         raise CommandError(f"{', '.join(places)}: no run of type {type_name}; there are runs of {known}")

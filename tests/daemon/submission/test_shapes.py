@@ -31,7 +31,7 @@ from tests.builders import make_vms
 
 APP = __file__
 _LAW = Law(0.002, 0.002, 3.0, 1.0, 0.02, 3.0)
-_AUTO = {"executors": "auto", "cpus": "auto", "memory": "auto"}
+_AUTO: dict[str, Any] = {"executors": "auto", "cpus": "auto", "memory": "auto"}
 
 
 class Shop:
@@ -201,7 +201,7 @@ def test_a_wrong_auto_is_an_error(asked: dict[str, Any], told: str) -> None:
 def test_the_same_key_is_the_same_job_though_more_is_known_since(shop: Shop) -> None:
     """Sizes that were chosen are no part of what a user asked for."""
     spec = JobSpec(app=APP, type="etl", **_AUTO)
-    answers = []
+    answers: list[Any] = []
     for _ in range(2):
         (found,) = (each for each in shop.intake.accept([SubmittedSpec(spec, "a key")]) if each)
         answers += found.values()

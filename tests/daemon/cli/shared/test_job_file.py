@@ -116,8 +116,8 @@ def test_docs_submit_says_how_many_executors_there_may_be(folder: Path) -> None:
 
 def test_flags_say_how_few_cpus_are_enough() -> None:
     """A minimum and a maximum by flags equal `cpus: {min, max}` of a job file."""
-    assert submit._cpus(4.0, 1.0) == {"min": 1.0, "max": 4.0}
-    assert submit._cpus(4.0, None) == 4.0
+    assert submit._cpus("4.0", 1.0) == {"min": 1.0, "max": 4.0}
+    assert submit._cpus("4.0", None) == 4.0
     assert submit._cpus(None, None) is None
     with pytest.raises(ConfigError, match=r"cpus\.max: missing"):
         read_spec("app.py", [], {"cpus": submit._cpus(None, 1.0)})
