@@ -100,7 +100,7 @@ class Run:
 
         def job(job_id: str) -> Job:
             driver = Resources.of(0.5, 1024)
-            size = Resources.of(spec.most_cpus, spec.memory)
+            size = Resources.of(spec.most_cpus, spec.memory_mib)
             return Job(job_id, "a", size, cast("int", spec.executors), self.world.now, driver=driver)
 
         record, _ = self.store.jobs.new.add_one(spec, job, spec.app, self.world.now)

@@ -143,7 +143,7 @@ class SmallScheduler:
             raise RejectedError(422, *self.too_large)
 
         def job(job_id: str) -> Job:
-            asked = (spec.type, Resources.of(spec.most_cpus, spec.memory), spec.most_executors)
+            asked = (spec.type, Resources.of(spec.most_cpus, spec.memory_mib), spec.most_executors)
             return Job(job_id, *asked, now, name=spec.label, owner=spec.owner, queue=spec.queue)
 
         return job
