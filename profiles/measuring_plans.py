@@ -12,6 +12,9 @@ from conf.schema import Cluster
 from conf.schema.measuring_plan import Grid, MeasuringPlan
 from conf.util.counted import counted
 
+#: Its apps are its queries.
+TPCH = "tpch"
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
@@ -37,13 +40,19 @@ class PlannedRun:
         return f"{self.app}-{size}-on{self.vms}-beside{self.beside}-r{self.repeat}"
 
 
-def app_path(app: str) -> Path:
-    """The file of an app in `profiles/apps`; ConfigError when there is none of that name."""
+def app_command(app: str) -> tuple[Path, tuple[str, ...]]:
+    """File and first arguments of an app in `profiles/apps`; of `tpch-9` they are tpch.py and its query 9.
+
+    ConfigError when there is none of that name.
+    """
     folder = Path(profiles.apps.__file__).parent
-    known = sorted(path.stem for path in folder.glob("[a-z]*.py"))
-    if app not in known:
-        raise ConfigError(f"{app}: no such app; known are {', '.join(known)}")
-    return folder / f"{app}.py"
+    known = {path.stem: (path, ()) for path in sorted(folder.glob("[a-z]*.py")) if path.stem != TPCH}
+    queries = {f"{TPCH}-{number}": (folder / f"{TPCH}.py", (str(number),)) for number in range(1, 23)}
+    try:
+        return (known | queries)[app]
+    except KeyError:
+        names = [*known, f"{TPCH}-1 to {TPCH}-{len(queries)}"]
+        raise ConfigError(f"{app}: no such app; known are {', '.join(names)}") from None
 
 
 def runs_of(plan: MeasuringPlan, cluster: Cluster) -> tuple[PlannedRun, ...]:
@@ -58,7 +67,7 @@ def runs_of(plan: MeasuringPlan, cluster: Cluster) -> tuple[PlannedRun, ...]:
         found = [run for grid in plan.grids if repeat < grid.repeats for run in _runs(grid, repeat)]
         found = list({run.name: run for run in found}.values())
         for run in found:
-            app_path(run.app)
+            app_command(run.app)
             _check_room(run, cluster)
         dice.shuffle(found)
         ordered += found

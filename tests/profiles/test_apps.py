@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from framework.spark import local_spark_home, python_path
+from tests.profiles.local_spark import run_with_spark
 
 #: The folder in which the applications ran, and what each of them printed.
 Ran = tuple[Path, dict[str, Any]]
@@ -44,8 +45,6 @@ Path("codes.json").write_text(json.dumps(codes))
 
 TEXT = "the cat\nthe  dog and the cat\n\nand a bird\n"
 LINKS = "1 2\n1 3\n2 3\n3 1\n3 1\n4 3\n3 5\n"
-
-QUICK_JAVA = "--driver-java-options -XX:TieredStopAtLevel=1"  # what is compiled here is used but briefly
 
 WORDS = ("--size", "0.2", "--partitions", "3")
 GRAPH = ("--size", "0.0125", "--links", "4", "--partitions", "3")  # 204 pages
@@ -111,30 +110,8 @@ def broken(folder: Path, app: str, right: str, wrong: str) -> str:
 
 def run_all(folder: Path, runs: Sequence[tuple[str, ...]]) -> tuple[list[Any], list[int]]:
     """Run the applications one after the other; return the outputs and the exit codes."""
-    spark = local_spark_home(os.environ)
-    assert spark.java_home is not None
-    settings = ("spark.ui.enabled=false", "spark.sql.shuffle.partitions=2", "spark.log.level=WARN")
-    submit = [text for setting in settings for text in ("--conf", setting)]
-    environment = {
-        "PATH": os.environ["PATH"],
-        "SPARK_HOME": spark.home,
-        "JAVA_HOME": spark.java_home,
-        "PYSPARK_PYTHON": spark.python,
-        "PYTHONPATH": os.pathsep.join(python_path(Path(spark.home))),
-        "PYTHONHASHSEED": "0",  # as spark-submit sets it
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_SUBMIT_ARGS": " ".join(["--master local[1]", QUICK_JAVA, *submit, "pyspark-shell"]),
-    }
     commands = json.dumps([[str(APPS / f"{app}.py"), *arguments] for app, *arguments in runs])
-    process = subprocess.run(
-        [sys.executable, "-c", RUNNER, commands],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert process.returncode == 0, process.stderr
+    process = run_with_spark(folder, RUNNER, commands)
     lines = iter(process.stdout.splitlines())
     printed = [None if "--save-input" in arguments else json.loads(next(lines)) for arguments in runs]
     return printed, json.loads((folder / "codes.json").read_text())
@@ -182,13 +159,6 @@ def test_wordcount_counts_the_text_that_it_makes(ran: Ran) -> None:
         "top": [list(pair) for pair in top],
         "right": True,
     }
-
-
-@pytest.fixture
-def pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have applications imported here, which import pyspark."""
-    for path in python_path(Path(local_spark_home(os.environ).home)):
-        monkeypatch.syspath_prepend(path)
 
 
 @pytest.mark.usefixtures("pyspark")

@@ -26,7 +26,7 @@ from daemon.maintenance.recorded_runs import History
 from daemon.store.job_store import Store
 from daemon.substrate.embedded_mesos import find_embedded, until
 from framework.spark import local_spark_home
-from profiles.measuring_plans import PlannedRun, app_path, runs_of
+from profiles.measuring_plans import PlannedRun, app_command, runs_of
 from profiles.runs import RUNS, MeasuredRun, about_machine, read_about, read_runs, write_runs
 
 Json = Any
@@ -182,15 +182,16 @@ def spec_of(
     args: Sequence[str] = (),
 ) -> dict[str, Json]:
     """The body of a submission of an app of `profiles/apps`."""
+    file, first = app_command(app)
     size = [] if input_mib is None else ["--size", f"{input_mib:g}"]
     return {
-        "app": str(app_path(app)),
+        "app": str(file),
         "name": name,
         "type": app,
         "executors": executors,
         "cpus": cpus,
         "memory": memory_mib,
-        "args": [*size, *args],
+        "args": [*first, *size, *args],
     }
 
 

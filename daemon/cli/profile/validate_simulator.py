@@ -23,7 +23,7 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Vm
-from profiles.measuring_plans import app_path
+from profiles.measuring_plans import app_command
 from profiles.runs import MeasuredRun, read_about, read_runs
 from profiles.workloads.generators import load_workload
 from profiles.workloads.workload import Workload
@@ -68,7 +68,7 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
 def check_known(workload: Workload, model: FittedModel, folder: Path) -> None:
     """Raise CommandError for a job with an unmeasured type, ConfigError for one that is no app."""
     for job in workload.jobs:
-        app_path(job.type)
+        app_command(job.type)
         if job.type not in model.types:
             known = ", ".join(model.types)
             raise CommandError(f"{job.name}: {job.type} is not in the model of {folder}; known are {known}")
