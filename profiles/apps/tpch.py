@@ -382,7 +382,8 @@ def expected_rows(folder: Path, number: int) -> Rows:
     with duckdb.connect() as connection:
         for table in tables_of(number):
             connection.read_parquet(files_of(folder, table)).create_view(table)
-        return connection.sql(QUERIES[number]).fetchall()
+        rows: Rows = connection.sql(QUERIES[number]).fetchall()
+    return rows
 
 
 def same(found: Rows, expected: Rows) -> bool:

@@ -12,10 +12,16 @@ import pytest
 import profiles.apps
 from conf.loader import ConfigError
 from daemon.cli.profile.measure import spec_of
+from profiles.job_profile import load_profiles
 from profiles.measuring_plans import app_command
+from profiles.runs import read_runs
+from profiles.summary import profiles_of
+from profiles.workloads.generators import load_workload
 from tests.profiles.local_spark import run_with_spark
 
 APP = Path(profiles.apps.__file__).parent / "tpch.py"
+RUNS = Path(__file__).parents[2] / "docs/results/runs/tpch"
+PROFILES = "profiles/data/tpch.yaml"
 
 #: All queries in one Spark session, then the application as a whole: with an error in it, and as it is.
 RUNNER = """
@@ -176,3 +182,20 @@ def test_without_the_generator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     program.chmod(0o755)
     with pytest.raises(SystemExit, match="tpchgen-cli ended with exit code 3"):
         main(["9"])
+
+
+def test_the_profiles_of_queries_are_those_of_the_runs() -> None:
+    """`profiles/data/tpch.yaml` equals the output of `profile export` for them, and has no other type."""
+    shipped = load_profiles(PROFILES)
+    assert shipped == profiles_of(read_runs(RUNS))
+    assert all(app_command(name)[0] == APP for name in shipped)
+
+
+def test_a_workload_of_queries() -> None:
+    """Users run all that were measured, the largest less often."""
+    jobs = load_workload("tpch", seed=0, jobs=4000).jobs
+    assert {job.type for job in jobs} == set(load_profiles(PROFILES))
+    assert {job.owner for job in jobs} == {"dashboard", "report", *(f"analyst-{n}" for n in range(1, 6))}
+    assert all(job.duration > 0 and app_command(job.type)[0] == APP for job in jobs)
+    of_analysts = [job.type for job in jobs if job.owner.startswith("analyst")]
+    assert of_analysts.count("tpch-20") < 0.8 * of_analysts.count("tpch-21")
