@@ -25,7 +25,8 @@ from profiles.packed import CODECS, unpacked
 
 #: The parts of Databricks' logs: `eventlog-2024-05-01--10-20.gz`, and `eventlog`, the last one.
 _DATABRICKS = re.compile(r"eventlog(-(?P<at>\d{4}-\d\d-\d\d--\d\d-\d\d)(\.gz)?)?")
-_TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+#: Ends of the names of archives.
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 #: By the first bytes of a stream: its codec.
 _MAGIC = {
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -173,7 +174,7 @@ class _Unpacking:
 
     def files(self, path: Path, name: str, depth: int = 0) -> Iterator[_File]:
         """The file itself, or those of an archive. LogsError when it cannot be unpacked."""
-        if not name.endswith(_TAR):
+        if not name.endswith(ARCHIVES):
             yield _File(str(path), name, path.stat().st_size)
             return
         try:

@@ -88,6 +88,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
                 audit=_audit(config, data_dir, stack),
                 homes=SparkHomes(config.spark, os.environ),
                 driver=config.driver,
+                data_dir=data_dir,
                 users=config.users,
                 directory=directory,
             ),

@@ -81,6 +81,8 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", "/v1/spark/{name}/stoker-backend.jar"): _KEYED,
         ("POST", VMS + "{lease:path}/notice"): _KEYED,
         ("GET", "/v1/cluster"): _READ,
+        # Each caller gets a report on the jobs that it may see.
+        ("GET", "/v1/audit"): _READ,
         ("GET", "/v1/bill"): _ALL_JOBS,
         ("GET", "/v1/bill/today"): _ALL_JOBS,
         ("GET", "/v1/policies"): _READ,

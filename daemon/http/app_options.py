@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from conf.schema import Driver, Spark
 from conf.schema.users import UsersSection
@@ -16,8 +17,8 @@ class AppOptions:
     """`homes` are the Spark versions that are served, those of this host unless given.
 
     Without a token and users, only requests for localhost, a loopback address or one of `hosts` are answered.
-    At most `max_requests` are answered at once. `driver` is the config's section of drivers; `users` is the
-    config's section of users, who are in the `directory` then.
+    At most `max_requests` are answered at once. `driver` is the config's section of drivers; `data_dir`
+    has the event logs of jobs; `users` is the config's section of users, who are in the `directory` then.
     """
 
     token: str | None
@@ -27,5 +28,6 @@ class AppOptions:
     audit: Audit | None = None
     homes: SparkHomes = field(default_factory=lambda: SparkHomes(Spark(), os.environ))
     driver: Driver = field(default_factory=Driver)
+    data_dir: Path | None = None
     users: UsersSection | None = None
     directory: Directory | None = None

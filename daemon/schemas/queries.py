@@ -55,6 +55,13 @@ class JobsQuery(Query):
     """Order by submission."""
 
 
+class AuditQuery(Query):
+    """Which jobs to report on."""
+
+    period: Literal["day", "week", "month"] = "week"
+    """Jobs that ended in the last day, in the last seven days, or in the last thirty."""
+
+
 class LogQuery(Query):
     """Which part of which log."""
 

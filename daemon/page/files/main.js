@@ -10,6 +10,7 @@ import * as jobs from "./jobs.js";
 import * as job from "./job.js";
 import * as timeline from "./timeline.js";
 import * as bill from "./bill.js";
+import * as audit from "./audit.js";
 import * as queues from "./queues.js";
 import * as whatif from "./whatif.js";
 
@@ -19,6 +20,7 @@ const VIEWS = [
   { path: "#/timeline", name: "Timeline", view: timeline, everybody: true },
   { path: "#/bill", name: "Costs", view: bill, everybody: true },
   { path: "#/what-if", name: "What if", view: whatif },
+  { path: "#/audit", name: "Audit", view: audit },
   { path: "#/queues", name: "Queues", view: queues, queues: true },
 ];
 const main = document.getElementById("main");

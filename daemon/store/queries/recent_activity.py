@@ -1,6 +1,6 @@
 """Recent activity in the job store: tasks on VMs, decisions, and the day's job costs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,19 @@ class LatelyRows:
         return RecentActivity(
             shown, records, [one for one in made if one is not None and one.at >= at], len(found) > tasks
         )
+
+    def ended(self, at: float, owners: Collection[str], most: int) -> tuple[list[str], int]:
+        """Ids of jobs of these owners (empty: all) that have ended since then (seconds); and their number.
+
+        The last that ended come first, at most `most`.
+        """
+        wanted = [jobs.c.finished_at >= at, *([jobs.c.owner.in_(sorted(owners))] if owners else [])]
+        numbers = sa.select(jobs.c.number).where(*wanted)
+        numbers = numbers.order_by(jobs.c.finished_at.desc(), jobs.c.number.desc()).limit(most)
+        count = sa.select(sa.func.count()).select_from(jobs).where(*wanted)
+        with self._access.read() as connection:
+            found = [job_ids.job_id(number) for number in connection.scalars(numbers)]
+            return found, connection.scalar(count) or 0
 
     def held(self, day: str, midnight: float, until: float) -> tuple[float, float | None]:
         """VM cost by Islam 2022, eq. 4, of jobs since midnight until then, and when these began.

@@ -68,7 +68,11 @@ class House:
 
 @contextmanager
 def house_of(
-    store: Store, see: str = "own", file: Path | None = None, audit: Audit | None = None
+    store: Store,
+    see: str = "own",
+    file: Path | None = None,
+    audit: Audit | None = None,
+    data_dir: Path | None = None,
 ) -> Iterator[House]:
     """One with a user of each role, and those of the file."""
     header = {"from": ["10.1.0.0/16"], "role_header": "X-Forwarded-Role"}
@@ -91,6 +95,13 @@ def house_of(
         app = create_app(
             scheduler,
             store,
-            AppOptions(token="t0ken", version="1", users=section, directory=directory, audit=audit),
+            AppOptions(
+                token="t0ken",
+                version="1",
+                users=section,
+                directory=directory,
+                audit=audit,
+                data_dir=data_dir,
+            ),
         )
         yield House(app, people, directory, scheduler, clock)

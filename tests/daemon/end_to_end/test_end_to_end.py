@@ -87,6 +87,9 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
     assert events, "Spark's event log is kept"
     assert secret not in events[0].read_text()
     assert_the_audit_prices_it_as_the_bill_does(job, events[0], daemon.stage.url)
+    report = httpx.get(f"{daemon.stage.url}/v1/audit", params={"period": "day"}, timeout=300.0)
+    assert report.status_code == 200, report.text
+    assert "survivor" in report.text
 
 
 def assert_the_audit_prices_it_as_the_bill_does(job: dict[str, Any], log: Path, url: str) -> None:

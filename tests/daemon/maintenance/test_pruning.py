@@ -162,6 +162,8 @@ def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
     store.jobs.count_by_state()
     store.jobs.totals()
     store.jobs.head()
+    store.jobs.recent.ended(0.0, (), 5)
+    store.jobs.recent.ended(0.0, ("alice",), 5)
     store.jobs.ended.kept()
     last = store.jobs.ended.oldest(2)[-1]
     store.jobs.ended.oldest(2, last)

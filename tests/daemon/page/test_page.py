@@ -30,6 +30,7 @@ from environment.resources import Resources
 from environment.simulation.durations.prediction_intervals import Interval
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
+from tests.daemon.maintenance.test_job_audits import ended_job
 from tests.daemon.page.browser import PROGRAM, Browser, Page, browser
 from tests.daemon.page.crowd import Crowd, served
 from tests.daemon.small_scheduler import ESTIMATE, Foreseeing
@@ -571,7 +572,7 @@ def test_a_phone_shows_all_of_it(chromium: Browser, crowd: Crowd, *, dark: bool)
         page = chromium.page(url, width=390, height=844, dark=dark)
         for address, text in (
             ("#/", "m1.large-1"), ("#/jobs", "job-1"), ("#/jobs/job-1", "Why there"),
-            ("#/timeline", "Decisions"), ("#/bill", "Fixed cluster"),
+            ("#/timeline", "Decisions"), ("#/bill", "Fixed cluster"), ("#/audit", "Last month"),
         ):  # fmt: skip
             page.go(f"{url}/{address}")
             page.sees(text)
@@ -579,6 +580,27 @@ def test_a_phone_shows_all_of_it(chromium: Browser, crowd: Crowd, *, dark: bool)
         ground = "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g)"
         light = page.run(f"{ground}.reduce((sum, part) => sum + Number(part), 0)")
         assert (light < 200) is dark
+        well(page, url)
+
+
+@pytest.mark.slow
+def test_the_audit_of_ended_jobs(chromium: Browser, crowd: Crowd, tmp_path: Path) -> None:
+    """A click on a period shows the report, with its pictures; where there is none, the reason."""
+    app = create_app(crowd, crowd.store, AppOptions(token=None, version="1", data_dir=tmp_path))
+    with served(app) as url:
+        page = chromium.page(f"{url}/#/audit")
+        page.sees("Last week")
+        page.click("main button:nth-of-type(2)")
+        page.sees("that ended in the last week, none has an event log here")
+        assert all("404" in complaint for complaint in page.complaints)
+        page.complaints.clear()
+        ended_job(crowd.store, tmp_path, "ann", 1, "etl")
+        page.click("main button:nth-of-type(1)")
+        page.sees("The daemon reads the event logs")
+        page.until("location.pathname === '/v1/audit' && document.readyState === 'complete'")
+        page.sees("What Spark cost, and what it could cost")
+        assert page.run("document.querySelectorAll('svg').length") > 0
+        assert page.run("getComputedStyle(document.querySelector('.figure')).borderRadius") == "10px"
         well(page, url)
 
 

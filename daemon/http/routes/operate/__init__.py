@@ -1,10 +1,11 @@
-"""Routes for operating: cluster, bill, policies, queues, users, VMs, webhooks, health, metrics."""
+"""Routes for operating: audits, cluster, bill, policies, queues, users, VMs, webhooks, health, metrics."""
 
 from collections.abc import Callable
 
 from fastapi import FastAPI
 
 from daemon.http.app_options import AppOptions
+from daemon.http.routes.operate.audits import add_audits
 from daemon.http.routes.operate.cluster import add_cluster
 from daemon.http.routes.operate.health import add_health
 from daemon.http.routes.operate.policies import add_policies
@@ -13,6 +14,7 @@ from daemon.http.routes.operate.users import add_users
 from daemon.http.routes.operate.vms import add_vms
 from daemon.http.routes.operate.webhooks import add_webhooks
 from daemon.http.server.scheduler_interface import Leadership
+from daemon.maintenance.job_audits import JobAudits
 from daemon.store.job_store import Store
 
 
@@ -20,6 +22,7 @@ def add_operation_routes(
     app: FastAPI, leadership: Leadership, store: Store, metrics: Callable[[], bytes], options: AppOptions
 ) -> None:
     """Add all routes for operating; `metrics` returns the text for Prometheus."""
+    add_audits(app, leadership, JobAudits(store, options.data_dir))
     add_vms(app, leadership)
     add_queues(app, leadership)
     add_webhooks(app, leadership)
