@@ -91,6 +91,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
                 data_dir=data_dir,
                 users=config.users,
                 directory=directory,
+                account=config.mesos.framework_name,
+                region=getattr(config.provider, "region", None),
             ),
         )
         _settle()

@@ -529,6 +529,104 @@ class FieldError(TypedDict):
     """The error, and the correct form."""
 
 
+class Focus(TypedDict):
+    """The bill of a day with the columns of FinOps FOCUS 1.2."""
+
+    rows: list[FocusRow]
+    """By VM and job; their costs add up to the bill of the day."""
+
+
+class FocusRow(TypedDict):
+    """A charge of a day (UTC), named as FOCUS 1.2 names its columns: a job on a VM, or an unused part."""
+
+    BilledCost: float
+    """Dollars."""
+    BillingAccountId: str
+    """The framework's name, `mesos.framework_name` of the config."""
+    BillingAccountName: str
+    """The same."""
+    BillingAccountType: Literal["Framework"]
+    """Kind of the billing account."""
+    BillingCurrency: Literal["USD"]
+    """Currency of all costs."""
+    BillingPeriodEnd: str
+    """Begin of the next month (UTC), such as 2026-12-01T00:00:00Z."""
+    BillingPeriodStart: str
+    """Begin of the month (UTC)."""
+    ChargeCategory: Literal["Usage"]
+    """All charges are for usage."""
+    ChargeClass: None
+    """Null: no row corrects an earlier month."""
+    ChargeDescription: str
+    """The job, the VM and the purpose, in words."""
+    ChargeFrequency: Literal["Usage-Based"]
+    """Charges follow usage."""
+    ChargePeriodEnd: str
+    """Begin of the next day (UTC)."""
+    ChargePeriodStart: str
+    """Begin of the day (UTC)."""
+    ConsumedQuantity: float | None
+    """VM hours: of a job that uses a quarter of a VM, a quarter of the time. Null for charges of a daemon that
+    stored none.
+    """
+    ConsumedUnit: Literal["Hours"] | None
+    """Unit of the consumed quantity; null where that is null."""
+    ContractedCost: float
+    """As the billed cost."""
+    ContractedUnitPrice: float | None
+    """As the list price."""
+    EffectiveCost: float
+    """As the billed cost."""
+    InvoiceIssuerName: Literal["Stoker"]
+    """Who issues the bill."""
+    ListCost: float
+    """As the billed cost."""
+    ListUnitPrice: float | None
+    """Dollars an hour of the whole VM, the mean of the day where it changed; null without a quantity."""
+    PricingCategory: Literal["Standard", "Dynamic"]
+    """Dynamic for a spot VM."""
+    PricingQuantity: float | None
+    """As the consumed quantity."""
+    PricingUnit: Literal["Hours"] | None
+    """Unit of the priced quantity; null where that is null."""
+    ProviderName: Literal["Stoker"]
+    """Who provides the service."""
+    PublisherName: Literal["Stoker"]
+    """Who makes the service."""
+    RegionId: str | None
+    """Region of the VMs of pools where `provider` of the config has one."""
+    RegionName: str | None
+    """The same."""
+    ResourceId: str | None
+    """The VM's lease, or the name of a fixed VM; null where the bill is not stored by VM and job."""
+    ResourceName: str | None
+    """The same."""
+    ResourceType: str | None
+    """Type of the VM; null without a VM."""
+    ServiceCategory: Literal["Compute"]
+    """Category of the service."""
+    ServiceName: Literal["Spark on VMs"]
+    """Name of the service."""
+    ServiceSubcategory: Literal["Virtual Machines"]
+    """Subcategory of the service."""
+    SkuId: str
+    """Pool (fixed: none) and type of the VM, such as general/m1.large."""
+    SkuMeter: Literal["VM hours"]
+    """What is measured."""
+    SkuPriceId: str
+    """The SKU and its terms: general/m1.large/spot, or /standard."""
+    SubAccountId: str | None
+    """Queue of the job; null for an unused part."""
+    SubAccountName: str | None
+    """The same."""
+    SubAccountType: Literal["Queue"] | None
+    """Kind of the sub account; null without a queue."""
+    Tags: str
+    """JSON with those of `job`, `user`, `queue`, `group`, `pool` and `policy` that the charge has."""
+    x_Kind: Literal["used", "idle", "booting", "draining", "rounding"]
+    """Purpose of the payment, as in the bill."""
+
+
 class Gave(TypedDict):
     """Executors that a job lost to another one, or its stop for that job."""
 

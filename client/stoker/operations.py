@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         DryRun,
         EventList,
         Explanation,
+        Focus,
         Group,
         Health,
         Job,
@@ -251,6 +252,11 @@ class Operations:
     ) -> Flow[Bill]:
         """Cost of VMs, by kind, job, group, owner, queue, type, policy, pool, vm or day (UTC)."""
         return ask("GET", "/v1/bill", params=given(by=by, since=since, until=until, limit=limit))
+
+    @Operation
+    def bill_in_focus(self, day: str) -> Flow[Focus]:
+        """Cost of VMs on a day (UTC, 2026-11-22), with the columns of FinOps FOCUS 1.2."""
+        return ask("GET", "/v1/bill/focus", params={"day": day})
 
     @Operation
     def policies(self) -> Flow[PolicyList]:

@@ -262,11 +262,12 @@ class Http(Strict):
 
 
 class Retention(Strict):
-    """Limits on finished jobs that are retained: days, number of jobs, MiB; null: no limit."""
+    """Limits on finished jobs that are retained: days, number of jobs, MiB; null: no limit. Days of the bill."""
 
     age: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] | None = None
     jobs: Annotated[int, Field(ge=0)] | None = 100_000
     size: Annotated[int, Field(ge=0)] | None = None
+    bill: Annotated[int, Field(ge=0, le=36_500)] = 0
 
 
 class UploadsSection(Strict):

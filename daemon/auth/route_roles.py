@@ -84,6 +84,7 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         # Each caller gets a report on the jobs that it may see.
         ("GET", "/v1/audit"): _READ,
         ("GET", "/v1/bill"): _ALL_JOBS,
+        ("GET", "/v1/bill/focus"): _ALL_JOBS,
         ("GET", "/v1/bill/today"): _ALL_JOBS,
         ("GET", "/v1/policies"): _READ,
         ("GET", "/v1/policy"): _READ,

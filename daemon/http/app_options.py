@@ -19,6 +19,7 @@ class AppOptions:
     Without a token and users, only requests for localhost, a loopback address or one of `hosts` are answered.
     At most `max_requests` are answered at once. `driver` is the config's section of drivers; `data_dir`
     has the event logs of jobs; `users` is the config's section of users, who are in the `directory` then.
+    The bill in FOCUS has the `account`, and the `region` of the VMs of pools.
     """
 
     token: str | None
@@ -31,3 +32,5 @@ class AppOptions:
     data_dir: Path | None = None
     users: UsersSection | None = None
     directory: Directory | None = None
+    account: str = "stoker"
+    region: str | None = None

@@ -64,7 +64,7 @@ class Pruner:
         """Jobs that ended less than `settles` seconds ago stay; `stopped` ends a step early."""
         self._store = store
         self._folders = Folders(data_dir)
-        self._rules = rules
+        self.rules = rules
         self._settles = settles
         self._stopped = stopped
         #: Jobs whose folders cannot be removed.
@@ -90,7 +90,7 @@ class Pruner:
 
     def measure(self) -> int:
         """Measure some jobs that were not yet, when the rules are about bytes; how many."""
-        if self._rules.size is None:
+        if self.rules.size is None:
             return 0
         rows = self._store.jobs.ended.unmeasured(_STEP)
         sizes = {job_id: size + sum(map(measure, self._folders_of(job_id))) for job_id, size in rows.items()}
@@ -99,7 +99,7 @@ class Pruner:
 
     def due(self, now: float, page_size: int = _STEP) -> Iterator[list[EndedJobs]]:
         """All that is to go at that time, in parts, the oldest first."""
-        rules, kept, last = self._rules, self._store.jobs.ended.kept(), None
+        rules, kept, last = self.rules, self._store.jobs.ended.kept(), None
         number, size = kept.jobs, kept.size
         while page := self._store.jobs.ended.oldest(page_size, last):
             part: list[EndedJobs] = []
@@ -164,6 +164,7 @@ def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: thread
                 long_ago = time.time() - DETAILED * SECONDS_PER_DAY
                 store.vms.forget_details(day_of(long_ago))
                 store.vms.forget_leases(long_ago)
+                store.vms.forget_uses(day_of(time.time() - pruner.rules.bill * SECONDS_PER_DAY))
         except DeposedError:
             return
         except StoreError as error:

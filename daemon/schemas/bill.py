@@ -26,6 +26,13 @@ class BillQuery(Query):
     """Maximum number of lines; the others are summed up in `rest`."""
 
 
+class FocusQuery(Query):
+    """Parameter of the bill in FOCUS: the day."""
+
+    day: _Day
+    """The day (UTC), such as 2026-11-22."""
+
+
 class BillLine(Body):
     """An amount paid, by kind."""
 

@@ -1,6 +1,6 @@
 """The command `bill`: the cost of VMs, used or idle, divided by job, owner, day, ..."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,12 +20,14 @@ Days = Annotated[
     typer.Option(metavar="DAY", help="A day (UTC): 2026-11-22, today, yesterday, or 7d for seven days ago."),
 ]
 CsvOutput = Annotated[
-    Literal["table", "json", "csv"],
-    typer.Option("-o", "--output", help="Format: a table, the API's JSON, or CSV."),
+    Literal["table", "json", "csv", "focus"],
+    typer.Option("-o", "--output", help="Format: a table, the API's JSON, CSV, or CSV as FinOps FOCUS 1.2."),
 ]
 
 #: Purposes of payments, in the order of the table.
 KINDS = ("used", "idle", "booting", "draining", "rounding")
+#: The API's most lines: 27 years.
+_MOST_DAYS = 10_000
 #: Meaning of an empty key.
 _NOBODY = {
     "job": "(no job)",
@@ -39,6 +41,10 @@ _NOBODY = {
 }
 
 
+#: Default of --limit.
+_LINES = 1000
+
+
 @fetches(CsvOutput)
 def bill(
     client: "Stoker",
@@ -47,17 +53,45 @@ def bill(
     until: Days = None,
     limit: Annotated[
         int, typer.Option("--limit", min=0, max=10_000, help="Maximum number of lines; the rest is summed.")
-    ] = 1000,
-) -> Fetched:
+    ] = _LINES,
+    output: str = "table",
+) -> Fetched | int:
     """Show the cost of VMs from opened to closed, whether used or idle.
 
     The dominant shares that jobs used and the unused rest add up to the billed amount. (The cost that
     `stoker job` shows divides the whole price of a VM among the jobs on it: Islam 2022, eq. 4.)
 
+    `-o focus` writes a row for each day, VM and job, and for each unused part of a VM. The daemon stores the
+    cost of each job on each VM only for as many days as `retention.bill` of its config; other days have a row
+    for each pool, VM type, queue, owner and policy.
+
     Example: stoker bill --by owner --since 2026-11-01 -o csv
     """
-    answer = client.bill(by, since=day("--since", since), until=day("--until", until), limit=limit)
+    days = {"since": day("--since", since), "until": day("--until", until)}
+    if output == "focus":
+        for option, other in (("--by", by != "kind"), ("--limit", limit != _LINES)):
+            if other:
+                raise CommandError(f"{option}: cannot be combined with -o focus, which has all of the bill")
+        return _focus(client, [line["key"] for line in client.bill("day", **days, limit=_MOST_DAYS)["lines"]])
+    answer = client.bill(by, **days, limit=limit)
     return Fetched(answer, lambda _: table(answer), rows=_rows(answer))
+
+
+def _focus(client: "Stoker", days: Iterable[str]) -> int:
+    """Print these days as CSV, one after the other: a month may have more rows than fit the memory."""
+    import csv
+    import sys
+
+    from stoker.answers import FocusRow
+
+    lines = csv.writer(sys.stdout, lineterminator="\n")
+    columns = list(FocusRow.__annotations__)
+    lines.writerow(columns)
+    for each in days:
+        for row in client.bill_in_focus(each)["rows"]:
+            cells: Json = row
+            lines.writerow([_cell(cells[name]) for name in columns])
+    return 0
 
 
 def day(option: str, told: str | None, now: datetime | None = None) -> str | None:
@@ -146,6 +180,6 @@ def _rows(answer: Json) -> Iterator[Sequence[object]]:
         yield _cell(line["key"]), line["total"], *kinds, line["difference"], line["lost"]
 
 
-def _cell(key: str) -> str:
-    """A key that no spreadsheet takes for a formula."""
-    return f"'{key}" if key.startswith(("=", "+", "-", "@", "\t", "\r")) else key
+def _cell(key: object) -> object:
+    """A number, or a text that no spreadsheet takes for a formula; empty for None."""
+    return f"'{key}" if isinstance(key, str) and key.startswith(("=", "+", "-", "@", "\t", "\r")) else key

@@ -2,8 +2,9 @@
 
 `environment.model.messages.vm_accounts` decides charges and their kinds; `record_tables.py` has the rows of
 open accounts. Each charge is added to one sum per table, in the transaction that stores its cause, so
-nothing is lost or counted twice. No sum exists for a job on a VM. Old sums by VM and by job are folded
-together (`forget_jobs`, `forget_details`), which bounds their number. Prometheus reads one row per pool.
+nothing is lost or counted twice. Sums of each job on each VM are stored only where the config asks for
+them: these are many. Old sums by VM and by job are folded together (`forget_jobs`, `forget_details`), which
+bounds their number. Prometheus reads one row per pool.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from daemon.store.rows.tables import (
     charged_groups,
     charged_jobs,
     charged_pools,
+    charged_uses,
     charged_vms,
     facts,
 )
@@ -34,6 +36,8 @@ PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in ("
 DETAILED = 92
 
 _TABLES = (charged_days, charged_jobs, charged_groups, charged_vms, charged_pools)
+#: Dollars below which what is left of a sum is an error of rounding.
+_DUST = 1e-9
 #: The fact that names the batch of charges that was added last.
 BATCH = "charged"
 #: The fact that holds when the first VM of all was opened, seconds since the epoch.
@@ -73,25 +77,28 @@ class Bill:
     days: tuple[str, str] | None = field(default=None)
 
 
-def add_charges(connection: Connection, found: Sequence[Charge], batch: str) -> None:
+def add_charges(connection: Connection, found: Sequence[Charge], batch: str, *, uses: bool = False) -> None:
     """Add charges to their sums, unless the fact `BATCH` says that this batch was added last.
 
+    With `uses` they are also stored by VM and job.
     A commit of which nobody heard whether it came to pass is tried again under the same name.
     """
     if not found:
         return
     if batch and connection.scalar(sa.select(facts.c.value).where(facts.c.key == BATCH)) == batch:
         return
-    for table in _TABLES:
-        keys = table.primary_key.columns.keys()
-        of = attrgetter(*keys)
-        sums: dict[tuple[str, ...], float] = {}
+    for table in (*_TABLES, charged_uses) if uses else _TABLES:
+        names = table.columns.keys()
+        key_of, row_of = attrgetter(*table.primary_key.columns.keys()), attrgetter(*names)
+        sums: dict[tuple[str, ...], Row] = {}
         for charge in found:
-            key = of(charge)
-            sums[key] = sums.get(key, 0.0) + charge.dollars
-        _add(
-            connection, table, [dict(zip(keys, key, strict=True), dollars=paid) for key, paid in sums.items()]
-        )
+            if (row := sums.get(key := key_of(charge))) is None:
+                sums[key] = dict(zip(names, row_of(charge), strict=True))
+                continue
+            row["dollars"] += charge.dollars
+            if "hours" in row:
+                row["hours"] += charge.hours
+        _add(connection, table, list(sums.values()))
 
 
 def note_first(connection: Connection, opened_at: float) -> None:
@@ -113,7 +120,7 @@ def first_opened(connection: Connection) -> float | None:
 def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
     on_sqlite = connection.dialect.name == "sqlite"
     insert = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
-    grown = {"dollars": table.c.dollars + insert.excluded.dollars}
+    grown = {name: table.c[name] + insert.excluded[name] for name in ("dollars", "hours") if name in table.c}
     keys = table.primary_key.columns.keys()
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=grown), rows)
 
@@ -157,6 +164,37 @@ def _sum(lines: Iterable[BillEntry]) -> BillEntry:
     return BillEntry("", found)
 
 
+def charges_of(connection: Connection, day: str) -> list[Charge]:
+    """What was paid on a day by VM and job, as far as that is stored, and the rest of each sum without them.
+
+    So the dollars add up to the bill of the day.
+    """
+    uses, days = charged_uses.c, charged_days.c
+    no_text = sa.literal("")
+    by_use = sa.select(sa.literal(1), *(uses[name] for name in Charge._fields))
+    by_day = sa.select(sa.literal(0), *(days.get(name, no_text) for name in Charge._fields))
+    # In one statement, as a daemon may add to both tables meanwhile.
+    parts = (by.where(of.day == day, of.kind.in_(PAID)) for by, of in ((by_use, uses), (by_day, days)))
+    sums, found = list[Charge](), list[Charge]()
+    for detailed, *values in connection.execute(sa.union_all(*parts)):
+        (found if detailed else sums).append(Charge(*values))
+    found.sort()
+    known: dict[Charge, tuple[float, float]] = {}
+    for charge in found:
+        key = _key_of_sum(charge)
+        dollars, hours = known.get(key, (0.0, 0.0))
+        known[key] = dollars + charge.dollars, hours + charge.hours
+    for charge in sorted(sums):
+        dollars, hours = known.get(_key_of_sum(charge), (0.0, 0.0))
+        if abs(charge.dollars - dollars) > _DUST:
+            found.append(charge._replace(dollars=charge.dollars - dollars, hours=charge.hours - hours))
+    return found
+
+
+def _key_of_sum(charge: Charge) -> Charge:
+    return charge._replace(vm="", job="", group="", dollars=0.0, hours=0.0, spot=False)
+
+
 def spent(connection: Connection, day: str) -> float:
     """Dollars that were paid on a day."""
     query = sa.select(sa.func.sum(charged_days.c.dollars))
@@ -194,6 +232,11 @@ def forget_details(connection: Connection, before: str) -> int:
         _fold(connection, table, name, (table.c.day < before) & (table.c[name] != ""))
         for table, name in ((charged_jobs, "job"), (charged_groups, "group"), (charged_vms, "vm"))
     )
+
+
+def forget_uses(connection: Connection, before: str) -> int:
+    """Delete the sums of each job on each VM of days before that one; return their number."""
+    return connection.execute(sa.delete(charged_uses).where(charged_uses.c.day < before)).rowcount
 
 
 def _fold(connection: Connection, table: sa.Table, without: str, which: sa.ColumnElement[bool]) -> int:

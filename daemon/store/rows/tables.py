@@ -4,6 +4,7 @@ Filtered or summed values have columns of their own; the whole record is a text 
 `store/job_store.py` reads and writes the tables; a change of the tables needs a file in `migrations`.
 """
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import sqlalchemy as sa
@@ -152,21 +153,32 @@ estimates = sa.Table(
 )
 
 
-def _charged(name: str, *keys: str) -> sa.Table:
+def _charged(name: str, *keys: str, more: Sequence[sa.Column[Any]] = ()) -> sa.Table:
     columns = (sa.Column(key, sa.Text, primary_key=True) for key in keys)
     dollars = sa.Column("dollars", sa.Double, nullable=False)
-    return sa.Table(name, metadata, *columns, dollars, sqlite_with_rowid=False)
+    return sa.Table(name, metadata, *columns, dollars, *more, sqlite_with_rowid=False)
+
+
+def _hours() -> tuple[sa.Column[Any], sa.Column[Any]]:
+    """Hours of VMs that the dollars paid for, and whether their cloud may take the VMs away."""
+    hours = sa.Column("hours", sa.Double, nullable=False, server_default=sa.text("0"))
+    return hours, sa.Column("spot", sa.Boolean, nullable=False, server_default=sa.false())
 
 
 #: Dollars by day (UTC, 2026-11-22) and purpose (`bill.py`): the same dollars once in each table, for its
 #: queries. Fixed VMs are of no pool; costs that no job caused, and those no longer stored by VM or job, have
 #: an empty one.
-charged_days = _charged("charged_days", "day", "pool", "type", "owner", "queue", "policy", "kind")
+charged_days = _charged(
+    "charged_days", "day", "pool", "type", "owner", "queue", "policy", "kind", more=_hours()
+)
 charged_jobs = _charged("charged_jobs", "day", "job", "kind")
 sa.Index("charged_jobs_by_job", charged_jobs.c.job)
 charged_vms = _charged("charged_vms", "day", "vm", "kind")
 charged_groups = _charged("charged_groups", "day", "group", "kind")
 charged_pools = _charged("charged_pools", "pool", "kind")
+_USED = ("day", "vm", "job", "pool", "type", "owner", "queue", "policy", "kind")
+#: Each job on each VM, while `retention.bill` of the config asks for that.
+charged_uses = _charged("charged_uses", *_USED, more=(sa.Column("group", sa.Text, nullable=False), *_hours()))
 
 
 def _sealed(name: str) -> sa.Table:

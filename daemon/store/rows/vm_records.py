@@ -16,7 +16,7 @@ from daemon.store.rows.tables import leases, upsert
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
 from environment.model.messages.snapshot import PoolSetback, ReservedJob
-from environment.model.messages.vm_accounts import Account
+from environment.model.messages.vm_accounts import Account, Charge
 from environment.number_format import natural_key
 
 
@@ -30,6 +30,8 @@ class VmBooks:
         self._access = access
         #: Whether it is stored when the first VM of all was opened.
         self._first_noted = False
+        #: Whether charges are also stored by VM and job; see `charges_of`.
+        self.stores_uses = False
 
     def saving(self, changes: Changes, known: Mapping[str, str]) -> Callable[[Connection], None]:
         """Return a function that stores the changes in a caller's transaction.
@@ -41,7 +43,7 @@ class VmBooks:
 
         def work(connection: Connection) -> None:
             upsert(connection, leases, changed_leases)
-            bill_rows.add_charges(connection, changes.charges, batch)
+            bill_rows.add_charges(connection, changes.charges, batch, uses=self.stores_uses)
             if changes.accounts and not self._first_noted:
                 self._first_noted = bill_rows.first_opened(connection) is not None
                 bill_rows.note_first(connection, min(account.opened_at for account in changes.accounts))
@@ -92,6 +94,11 @@ class VmBooks:
         with self._access.read() as connection:
             return bill_rows.bill(connection, asked)
 
+    def charges_of(self, day: str) -> list[Charge]:
+        """Payments of a day (UTC, 2026-11-22) by VM and job, where stored; in all they are the day's bill."""
+        with self._access.read() as connection:
+            return bill_rows.charges_of(connection, day)
+
     def bill_by_pool(self) -> dict[tuple[str, str], float]:
         """The same in all, dollars by kind and pool."""
         with self._access.read() as connection:
@@ -114,3 +121,7 @@ class VmBooks:
     def forget_details(self, before: str) -> int:
         """Fold the bill of days before that one over VMs and jobs; return the number of folded sums."""
         return self._access.write(lambda connection: bill_rows.forget_details(connection, before))
+
+    def forget_uses(self, before: str) -> int:
+        """Delete the charges by VM and job of days before that one; return their number."""
+        return self._access.write(lambda connection: bill_rows.forget_uses(connection, before))

@@ -46,6 +46,10 @@ class Charge(NamedTuple):
     dollars: float
     #: The group of the job, or its array.
     group: str = ""
+    #: Whether its cloud may take the VM away.
+    spot: bool = False
+    #: Hours of the VM that these dollars paid for: of a job that uses a quarter of it, a quarter of the time.
+    hours: float = 0.0
 
 
 @dataclass(slots=True)
@@ -73,6 +77,8 @@ class Account:
     closed: bool = False
     #: How much more its provider says that it has cost, dollars, as told last.
     difference: float = 0.0
+    #: Whether its cloud may take it away.
+    spot: bool = False
 
 
 class Accounts:
@@ -91,8 +97,8 @@ class Accounts:
         self._vms: tuple[Vm, ...] | None = None
         self._known = False
         self._changed: dict[str, Account] = {}
-        #: By their purpose, as charges of nothing.
-        self._charges: dict[Charge, float] = {}
+        #: Dollars and hours by their purpose, as charges of nothing.
+        self._charges: dict[Charge, tuple[float, float]] = {}
         #: The acting policy.
         self.policy = ""
         #: Called with the usage of jobs: queue, owner, day, dollars.
@@ -121,7 +127,9 @@ class Accounts:
 
     def take(self) -> tuple[tuple[Charge, ...], tuple[Account, ...]]:
         """Return the charges since the last call, and the changed accounts."""
-        charges = tuple(key._replace(dollars=dollars) for key, dollars in self._charges.items())
+        charges = tuple(
+            key._replace(dollars=dollars, hours=hours) for key, (dollars, hours) in self._charges.items()
+        )
         accounts = tuple(map(copy, self._changed.values()))
         self._charges.clear()
         self._changed.clear()
@@ -185,7 +193,7 @@ class Accounts:
             self._end(account, lease, at)
             return
         self._charge(account, at)
-        account.price_per_hour = lease.vm.price_per_hour
+        account.price_per_hour, account.spot = lease.vm.price_per_hour, lease.vm.spot
         if lease.agent_id != account.vm_id:
             self._of.pop(account.vm_id, None)
             account.vm_id = lease.agent_id
@@ -199,7 +207,8 @@ class Accounts:
         """Compare the provider's charge for a VM with the computed one as if the VM ended now."""
         if account := self._open.get(lease.id):
             self._charge(account, at)
-            self._differ(account, charged - account.dollars - _rounded(account, lease, at), at)
+            rounding = account.price_per_hour * _rounded(account, lease, at)
+            self._differ(account, charged - account.dollars - rounding, at)
 
     def _differ(self, account: Account, difference: float, at: float) -> None:
         self._add_charge(account, "difference", difference - account.difference, at)
@@ -216,7 +225,7 @@ class Accounts:
         vm = lease.vm
         pool = "unknown" if vm.terms is None else vm.terms.pool
         account = Account(lease.id, lease.id, vm.type, vm.price_per_hour, opened_at, until, pool=pool)
-        account.phase = "booting"
+        account.phase, account.spot = "booting", vm.spot
         self._add(account)
         self._changed[account.id] = account
         return account
@@ -227,8 +236,7 @@ class Accounts:
         if end >= account.until:
             self._charge(account, end)
         else:  # it ended before it was known
-            back = account.price_per_hour / SECONDS_PER_HOUR * (account.until - end)
-            self._put(account, account.phase, -back, end)
+            self._put(account, account.phase, (end - account.until) / SECONDS_PER_HOUR, end)
             account.until = end
         self._put(account, "rounding", _rounded(account, lease, end), end)
         if lease.charged is not None:
@@ -273,26 +281,32 @@ class Accounts:
         tasks = self._holders(account.vm_id) if account.vm_id else ()
         shares = fsum(task.share for task in tasks)
         for begin, end in _days(account.until, at):
-            dollars = account.price_per_hour / SECONDS_PER_HOUR * (end - begin)
+            hours = (end - begin) / SECONDS_PER_HOUR
             for task in tasks:
-                self._put(account, "used", dollars * task.share / max(shares, 1.0), begin, task.job_id)
+                self._put(account, "used", hours * task.share / max(shares, 1.0), begin, task.job_id)
             if shares < 1:
-                self._put(account, account.phase, dollars * (1 - shares), begin)
+                self._put(account, account.phase, hours * (1 - shares), begin)
         account.until = at
         self._changed[account.id] = account
 
-    def _put(self, account: Account, kind: Kind, dollars: float, at: float, job_id: str = "") -> None:
+    def _put(self, account: Account, kind: Kind, hours: float, at: float, job_id: str = "") -> None:
+        dollars = account.price_per_hour * hours
         account.dollars += dollars
-        self._add_charge(account, kind, dollars, at, job_id)
+        self._add_charge(account, kind, dollars, at, job_id, hours)
 
-    def _add_charge(self, account: Account, kind: Kind, dollars: float, at: float, job_id: str = "") -> None:
+    def _add_charge(
+        self, account: Account, kind: Kind, dollars: float, at: float, job_id: str = "", hours: float = 0.0
+    ) -> None:
         if not dollars:
             return
         job = self._job(job_id) if job_id else None
         owner, queue, group = ("", "", "") if job is None else (job.owner, job.queue, job.group or job.array)
-        name, pool, kind_of_vm, by = account.name, account.pool, account.type, self.policy
-        key = Charge(day_of(at), name, pool, kind_of_vm, job_id, owner, queue, by, kind, 0.0, group)
-        self._charges[key] = self._charges.get(key, 0.0) + dollars
+        of_vm = (account.name, account.pool, account.type)
+        key = Charge(
+            day_of(at), *of_vm, job_id, owner, queue, self.policy, kind, 0.0, group, spot=account.spot
+        )
+        dollars_before, hours_before = self._charges.get(key, (0.0, 0.0))
+        self._charges[key] = dollars_before + dollars, hours_before + hours
         if self.spends is not None and job is not None and kind == "used":
             self.spends(queue, owner, key.day, dollars)
 
@@ -310,10 +324,10 @@ class Accounts:
 
 
 def _rounded(account: Account, lease: Lease, at: float) -> float:
-    """Dollars for whole units, and the least that is charged, if its VM ends then."""
+    """Hours that whole units, and the least that is charged, add if its VM ends then."""
     stood = at - account.opened_at
     charged = stood if lease.vm.terms is None else lease.vm.terms.charged(stood)
-    return account.price_per_hour / SECONDS_PER_HOUR * (charged - stood)
+    return (charged - stood) / SECONDS_PER_HOUR
 
 
 def day_of(at: float) -> str:

@@ -66,6 +66,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("POST", "/v1/vms/{lease:path}/notice"): ("key", {"action": "stop", "time": "2026-11-22T00:00:00Z"}),
     ("GET", "/v1/cluster"): ("read", None),
     ("GET", "/v1/bill"): ("everybody", None),
+    ("GET", "/v1/bill/focus?day=2026-11-22"): ("everybody", None),
     ("GET", "/v1/bill/today"): ("everybody", None),
     ("GET", "/v1/policies"): ("read", None),
     ("GET", "/v1/policy"): ("read", None),

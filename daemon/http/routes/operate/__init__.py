@@ -26,7 +26,7 @@ def add_operation_routes(
     add_vms(app, leadership)
     add_queues(app, leadership)
     add_webhooks(app, leadership)
-    add_cluster(app, leadership, store)
+    add_cluster(app, leadership, store, options)
     add_policies(app, leadership, store)
     add_users(app, options.directory, options.users, lambda paths: leadership.leader().queues.check(paths))
     add_health(app, leadership, metrics, options)

@@ -5,9 +5,11 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request
 
 from daemon.auth.permits import permit_of
+from daemon.http.app_options import AppOptions
 from daemon.http.server.scheduler_interface import Leadership
-from daemon.schemas.bill import BillBody, BillQuery, bill_body
+from daemon.schemas.bill import BillBody, BillQuery, FocusQuery, bill_body
 from daemon.schemas.cluster import ClusterBody, cluster_body
+from daemon.schemas.focus import FocusBody, focus_body
 from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill
 from daemon.store.rows.tables import OPEN_JOB
@@ -16,7 +18,7 @@ from daemon.store.rows.tables import OPEN_JOB
 MOST_SHOWN = 10_000
 
 
-def add_cluster(app: FastAPI, leadership: Leadership, store: Store) -> None:
+def add_cluster(app: FastAPI, leadership: Leadership, store: Store, options: AppOptions) -> None:
     """Add the routes of VMs and their costs."""
 
     @app.get("/v1/cluster")
@@ -35,3 +37,9 @@ def add_cluster(app: FastAPI, leadership: Leadership, store: Store) -> None:
         leadership.live().charge()
         found = store.vms.bill(AskedBill(query.by, query.since, query.until, query.limit))
         return bill_body(found, query.by, leadership.live().budget())
+
+    @app.get("/v1/bill/focus")
+    def bill_in_focus(query: Annotated[FocusQuery, Query()]) -> FocusBody:
+        """Show the bill of a day with the columns of FinOps FOCUS 1.2, by VM and job where that is stored."""
+        leadership.live().charge()
+        return focus_body(store.vms.charges_of(query.day), options.account, options.region)
