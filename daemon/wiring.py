@@ -85,7 +85,6 @@ def candidacy(
     @contextmanager
     def lead(term: Term) -> Iterator[Service]:
         own = store.during(term)
-        own.vms.stores_uses = config.retention.bill > 0
         with (
             retention(own, setting.data_dir, config.retention, uploads),
             telling(config, own, lambda: term.holds) as webhooks,

@@ -566,9 +566,7 @@ class FocusRow(TypedDict):
     ChargePeriodStart: str
     """Begin of the day (UTC)."""
     ConsumedQuantity: float | None
-    """VM hours: of a job that uses a quarter of a VM, a quarter of the time. Null for charges of a daemon that
-    stored none.
-    """
+    """VM hours: of a job on a quarter of a VM, a quarter of the time. Null for days without known hours."""
     ConsumedUnit: Literal["Hours"] | None
     """Unit of the consumed quantity; null where that is null."""
     ContractedCost: float

@@ -262,7 +262,7 @@ class Http(Strict):
 
 
 class Retention(Strict):
-    """Limits on finished jobs that are retained: days, number of jobs, MiB; null: no limit. Days of the bill."""
+    """Limits on finished jobs that are retained: days, number of jobs, MiB; null: no limit. Days of bills."""
 
     age: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] | None = None
     jobs: Annotated[int, Field(ge=0)] | None = 100_000

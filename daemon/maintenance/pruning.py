@@ -137,6 +137,7 @@ def prune_all(pruner: Pruner, now: float, progress: Callable[[PruningResult], No
 @contextmanager
 def retention(store: Store, data_dir: Path, rules: Retention, uploads: Uploads) -> Iterator[None]:
     """Keep to the rules, in a thread of its own, for as long as the context lasts."""
+    store.vms.stores_uses = rules.bill > 0
     stopping = threading.Event()
     pruner = Pruner(store, data_dir, rules, stopped=stopping.is_set)
     thread = threading.Thread(

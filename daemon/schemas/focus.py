@@ -43,8 +43,7 @@ class FocusRow(Body):
     ChargePeriodStart: str
     """Begin of the day (UTC)."""
     ConsumedQuantity: float | None
-    """VM hours: of a job that uses a quarter of a VM, a quarter of the time. Null for charges of a daemon that
-    stored none."""
+    """VM hours: of a job on a quarter of a VM, a quarter of the time. Null for days without known hours."""
     ConsumedUnit: Literal["Hours"] | None
     """Unit of the consumed quantity; null where that is null."""
     ContractedCost: float
@@ -99,7 +98,7 @@ class FocusRow(Body):
     """Kind of the sub account; null without a queue."""
     Tags: Said
     """JSON with those of `job`, `user`, `queue`, `group`, `pool` and `policy` that the charge has."""
-    x_Kind: Literal["used", "idle", "booting", "draining", "rounding"]  # FOCUS asks for this prefix
+    x_Kind: Literal["used", "idle", "booting", "draining", "rounding"]  # noqa: N815  # FOCUS's form of others' columns
     """Purpose of the payment, as in the bill."""
 
 

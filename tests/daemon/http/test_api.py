@@ -590,6 +590,12 @@ def test_the_bill(api: Api, scheduler: SmallScheduler, store: Store) -> None:
     assert "stoker_budget_dollars 0.5" in text
     for wrong in ("by=nobody", "since=today", "until=2026-13-01", "limit=-1"):
         assert api("GET", f"/v1/bill?{wrong}").status_code == 422
+    row, other = api("GET", "/v1/bill/focus?day=2026-11-22").json()["rows"]
+    assert (row["BilledCost"], row["ResourceId"], other["BilledCost"]) == (0.25, None, 0.75)
+    assert api("GET", "/v1/bill/focus?day=2026-11-21").json() == {"rows": []}
+    for wrong in ("", "day=2026-13-01", "day=today", "day=2026-11-22&by=job"):
+        refused = api("GET", f"/v1/bill/focus?{wrong}")
+        assert (refused.status_code, refused.headers["content-type"]) == (422, "application/problem+json")
 
 
 def test_the_index_and_no_pages_from_elsewhere(api: Api) -> None:

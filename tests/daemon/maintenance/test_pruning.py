@@ -21,6 +21,7 @@ from daemon.disk.uploads import Uploads
 from daemon.maintenance.pruning import Pruner, PruningResult, prune_all, retention
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
+from environment.model.messages.vm_accounts import Charge, day_of
 from tests.daemon.store.test_job_store import SPEC, make_explanation, make_job, make_task, submit, url_of
 
 NOW = 1_000_000.0
@@ -197,6 +198,32 @@ def test_a_daemon_keeps_to_the_rules_by_itself(store: Store, tmp_path: Path) -> 
         while left(store) != [7, 8, 9, 10] and time.monotonic() < deadline:
             time.sleep(0.05)
     assert left(store) == [7, 8, 9, 10]
+
+
+@pytest.mark.parametrize("days", [0, 40])
+def test_the_bill_of_each_job_on_each_vm_is_stored_for_some_days(
+    store: Store, tmp_path: Path, days: int
+) -> None:
+    """Charges by VM and job are stored while the rules ask for them, and then forgotten."""
+    now = time.time()
+    long_ago, recent = day_of(now - 42 * 86_400), day_of(now - 38 * 86_400)
+    charges = [
+        Charge(day, "vm-1", "", "m1", "job-1", "ann", "etl", "ff", "used", 0.5, hours=2.0)
+        for day in (long_ago, recent)
+    ]
+
+    def vms_of(day: str) -> list[str]:
+        return [charge.vm for charge in store.vms.charges_of(day)]
+
+    store.vms.stores_uses = True
+    store.changes.save(Changes((), (), charges=tuple(charges)))
+    with retention(store, tmp_path, Retention(bill=days), Uploads(tmp_path / "uploads", UploadsSection())):
+        assert store.vms.stores_uses is (days > 0)
+        deadline = time.monotonic() + 300
+        while vms_of(long_ago) != [""] and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert (vms_of(long_ago), vms_of(recent)) == ([""], ["vm-1" if days else ""])
+    assert [charge.hours for charge in store.vms.charges_of(long_ago)] == [2.0]
 
 
 def test_a_folder_full_of_traps_is_removed(tmp_path: Path) -> None:
