@@ -66,7 +66,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("POST", "/v1/vms/{lease:path}/notice"): ("key", {"action": "stop", "time": "2026-11-22T00:00:00Z"}),
     ("GET", "/v1/cluster"): ("read", None),
     ("GET", "/v1/bill"): ("everybody", None),
-    ("GET", "/v1/bill/focus?day=2026-11-22"): ("everybody", None),
+    ("GET", "/v1/bill/focus"): ("everybody", None),
     ("GET", "/v1/bill/today"): ("everybody", None),
     ("GET", "/v1/policies"): ("read", None),
     ("GET", "/v1/policy"): ("read", None),
@@ -99,6 +99,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("DELETE", "/v1/tokens/{token}"): ("read", None),
 }  # fmt: skip
 PATHS = {
+    "bill/focus": "bill/focus?day=2026-11-22",
     "{sha256}": SHA, "{key}": "k", "{name}": "zed", "{path:path}": "jobs/", "{lease:path}": "p-1.7",
     "{submission_id}": f"driver-20261122000000-{'0' * 39}", "{number:version}": "2",
     "{rest:path}": "status/x", "{path}": "lab", "{group}": "array-1", "{token}": "0" * 16,
