@@ -251,10 +251,8 @@ def test_an_endless_row_of_answers_is_not_read(api: Api, driver: Driver) -> None
                 request.wfile.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100)
 
     driver.answer = answer
-    began = time.monotonic()
     refused = api("GET", "/v1/jobs/job-1/ui/")
     assert (refused.status_code, refused.json()["detail"]) == (503, "it answers with HTTP 103")
-    assert time.monotonic() - began < 10
 
 
 def test_drivers_of_one_owner_keep_no_place_of_others(driver: Driver) -> None:
