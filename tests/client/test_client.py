@@ -322,7 +322,7 @@ def test_the_token_comes_from_a_file(cast: Cast, tmp_path: Path, monkeypatch: py
     file.chmod(0o600)
     with served(cast, "t0ken") as url:
         monkeypatch.setenv("STOKER_URL", url)
-        with Stoker() as client, pytest.raises(stoker.UnauthorizedError, match="wants a token"):
+        with Stoker() as client, pytest.raises(stoker.UnauthorizedError, match="requires a token"):
             client.jobs()
         monkeypatch.setenv("STOKER_TOKEN_FILE", str(file))
         with Stoker() as client:

@@ -515,7 +515,7 @@ def test_the_token_is_asked_for_once(chromium: Browser, crowd: Crowd) -> None:
     """A wrong one is refused and said so; the right one is in no address and no storage; it can be left."""
     with served(app_of(crowd, "t0ken")) as url:
         page = chromium.page(url)
-        page.sees("wants a token")
+        page.sees("requires a token")
         page.click("#token")
         page.type("wrong")
         page.press("Enter")
@@ -534,7 +534,7 @@ def test_the_token_is_asked_for_once(chromium: Browser, crowd: Crowd) -> None:
         page.ask("Page.reload")
         page.sees("killed on request")
         page.click("#leave")
-        page.sees("wants a token")
+        page.sees("requires a token")
         assert [one for one in page.complaints if "401" not in one] == []
 
 
