@@ -37,6 +37,8 @@ BY_SPARK = {"pyspark"}
 PARTS = {"pydantic-core": "pydantic"}
 #: What is needed by a provider of VMs, and to read logs in S3, comes with modules of their own.
 CLOUD = re.compile(r"framework/providers/ec2|audit/s3_objects")
+#: The application that tests compare with another database.
+CHECKED = re.compile(r"profiles/apps/tpch")
 #: What trains comes with a module of one of these names, and with nothing else of ours.
 TRAINING = re.compile(r"agents/drl/(training/|networks_tf)|(?:environment|training)/(?:.*/)?(gym|tf)\.py")
 
@@ -96,11 +98,13 @@ def imported() -> Iterator[tuple[str, str]]:
 def test_what_is_imported_is_required() -> None:
     """Serving code needs no extra, and every requirement is imported."""
     found = set(imported())
-    serving = {name for path, name in found if not TRAINING.match(path) and not CLOUD.match(path)}
+    elsewhere = (TRAINING, CLOUD, CHECKED)
+    serving = {name for path, name in found if not any(part.match(path) for part in elsewhere)}
     training = {name for path, name in found if TRAINING.match(path)}
     assert serving | REACHED == SERVING | unresolved("requirements-serve.in") - {"setuptools", "uv", "wheel"}
     # botocore is the larger half of boto3
     assert {name for path, name in found if CLOUD.match(path)} - serving == TO_OPEN_VMS | {"botocore"}
+    assert {name for path, name in found if CHECKED.match(path)} - serving <= TO_TEST
     assert training - serving == (TO_TRAIN | unresolved("requirements.in")) - SERVING
 
 

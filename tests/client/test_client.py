@@ -223,6 +223,7 @@ _OTHERS = (
     "/v1/session",
     "/v1/timeline",
     "/v1/bill/today",
+    "/v1/audit",
 )
 
 

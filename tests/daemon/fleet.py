@@ -145,13 +145,20 @@ Starter = Callable[..., Fleet]
 
 
 @contextlib.contextmanager
-def fleets(folder: Path, vms: Sequence[AgentSpec] = (), *, isolated: bool = False) -> Iterator[Starter]:
-    """A Mesos of these VMs, or four, and a factory of fleets on it; all processes are ended afterwards."""
+def fleets(
+    folder: Path, vms: Sequence[AgentSpec] = (), *, isolated: bool = False, **times: Any
+) -> Iterator[Starter]:
+    """A Mesos of these VMs, or four, and a factory of fleets on it; all processes are ended afterwards.
+
+    `times` are those of the Mesos that differ from short ones.
+    """
     adopt_orphans()
     before = set(descendants())
     made: list[Fleet] = []
     try:
-        with running(folder / "mesos", list(vms) or agents(), isolated=isolated, **MESOS_TIMES) as mesos:
+        with running(
+            folder / "mesos", list(vms) or agents(), isolated=isolated, **{**MESOS_TIMES, **times}
+        ) as mesos:
 
             def make(python: str = sys.executable, **config: Any) -> Fleet:
                 made.append(Fleet(folder, mesos, config, python))

@@ -157,7 +157,7 @@ _HEAD = """# Whether estimates come true
 Made by `stoker reproduce estimates --seeds {count}{given}`, with {seeds}.
 
 A day of Facebook's arrivals (5,892 jobs unless told otherwise) on fifty of the hundred VMs under a policy,
-where about a third to a half of the jobs wait. True durations are the profiles'; beliefs have the error
+where about a third to a half of the jobs wait. The truth is the profiles' durations; beliefs have the error
 measured for each type (belief `spread`). One of {every} jobs gets an estimate when it is submitted, made as
 in the daemon: the policy's input at that time is simulated forward on {draws} samples of the believed
 durations (for running jobs, given that they still run), without later arrivals. *As drawn* is the interval of

@@ -80,7 +80,7 @@ def test_the_command_writes_for_tensorboard(tmp_path: Path, capsys: pytest.Captu
     arguments = ["train", "--config", str(config), "--out", str(tmp_path / "mine"), "--tensorboard"]
     (tmp_path / "file").write_text("")
     assert main([*arguments, str(tmp_path / "file" / "logs")]) == 2
-    assert capsys.readouterr().err == f"stoker: --tensorboard {tmp_path}/file/logs: Not a directory\n"
+    assert capsys.readouterr().err == f"stoker: --tensorboard {tmp_path}/file/logs/mine: Not a directory\n"
     assert not (tmp_path / "mine").exists()
     assert main([*arguments, str(tmp_path / "logs")]) == 0
     assert "training/return" in curves(tmp_path / "logs" / "mine")

@@ -45,10 +45,9 @@ def test_every_command_signs_the_report_that_it_writes() -> None:
     """A command that imports a `report` of an experiment imports `sign` beside it, and calls both."""
     files = (ast.parse(path.read_text("utf-8")) for path in sorted(COMMANDS.rglob("*.py")))
     commands = [each for file in files for each in ast.walk(file) if isinstance(each, ast.FunctionDef)]
-    writing = {each.name: taken for each in commands if (taken := _taken(each)) - {"sign"}}
+    writing = {each: taken for each in commands if (taken := _taken(each)) - {"sign"}}
     assert len(writing) >= 10
-    called = {each.name: _called(each) for each in commands}
-    assert [name for name, taken in writing.items() if not {"sign"} | taken <= called[name]] == []
+    assert [each.name for each, taken in writing.items() if not {"sign"} | taken <= _called(each)] == []
 
 
 def _taken(command: ast.FunctionDef) -> set[str]:

@@ -65,6 +65,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/v1/spark/{name}/stoker-backend.jar"): ("key", None),
     ("POST", "/v1/vms/{lease:path}/notice"): ("key", {"action": "stop", "time": "2026-11-22T00:00:00Z"}),
     ("GET", "/v1/cluster"): ("read", None),
+    ("GET", "/v1/audit"): ("read", None),
     ("GET", "/v1/bill"): ("everybody", None),
     ("GET", "/v1/bill/focus"): ("everybody", None),
     ("GET", "/v1/bill/today"): ("everybody", None),

@@ -75,7 +75,7 @@ def test_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> No
         (["jobs", "--state", "good"], "--state: should be one of queued, placing, "),
         (["jobs", "--limit", "0"], "--limit: should be greater than or equal to 1, found '0'"),
         (["simulate", "--seeds", "x"], "--seeds: should be a whole number, found 'x'"),
-        (["submit", "--cpus", "x", "a.py"], "--cpus: should be a number, found 'x'"),
+        (["submit", "--cpus", "x", "a.py"], "--cpus: should be a number or auto, found 'x'"),
         (["jobs", "-o", "xml"], "-o / --output: should be one of table, wide, json, yaml, name, found 'xml'"),
         (["jobs", "--url", "127.0.0.1:8642"], "the daemon's URL should be like http://127.0.0.1:8642"),
         (["jobs", "--url", "http://localhost:99999"], "the daemon's URL should be like"),

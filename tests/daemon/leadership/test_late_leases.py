@@ -2,18 +2,27 @@
 
 import contextlib
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.daemon.cable import Cable
-from tests.daemon.fleet import Daemon, Fleet, Starter
+from tests.daemon.fleet import Daemon, Fleet, Starter, fleets
 from tests.daemon.postgresql import empty_database, postgresql_process, postgresql_programs
 from tests.waiting import PATIENCE, until
 
 #: Seconds of a lease, and for how long the database is away: the lease ends meanwhile.
 LEASE, AWAY = 2.0, 3.0
 JOBS = 12
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Starter]:
+    """A factory of daemons on a Mesos that holds no agent for lost, however busy the machine is."""
+    with fleets(tmp_path, max_agent_ping_timeouts=1000) as make:
+        yield make
 
 
 def test_a_database_that_is_away_costs_no_launch(fleet: Starter, postgresql_url: str) -> None:

@@ -637,7 +637,7 @@ def test_the_api_is_shown_to_read(chromium: Browser, crowd: Crowd) -> None:
             "integer or (JobBody and 1)",
         ]
         spec = page.run("document.querySelector('#JobSpecInput').textContent")
-        assert 'integer or DynamicExecutors or "auto"' in spec
+        assert "integer or DynamicExecutors or string" in spec
         page.run("var find = document.getElementById('find')")
         page.run("find.value = 'post /v1/jobs/{job_id}/kill'; find.dispatchEvent(new Event('input'))")
         there = "details:not([hidden]) summary .mono"
@@ -692,7 +692,7 @@ def test_what_if_plays_a_time_that_is_over(chromium: Browser, crowd: Crowd) -> N
     try:
         with served(app_of(crowd)) as url:
             page = chromium.page(f"{url}/#/what-if")
-            page.sees("Nobody waits", ".verdict")
+            page.sees("No job waits", ".verdict")
             page.go(f"{url}/#/what-if?since=day")
             page.sees("jobs were submitted since then", ".answer")
             page.sees("ff", ".verdict")

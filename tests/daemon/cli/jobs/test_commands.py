@@ -332,7 +332,7 @@ def test_logs_follow_until_the_end(
 def test_decommission(daemon: Daemon, job_id: str, capsys: Capture) -> None:
     """One executor or several, with a reason."""
     assert daemon.run("decommission", job_id, "0") == 0
-    assert f"The driver of {job_id} gives executor 0 up;" in capsys.readouterr().out
+    assert f"The driver of {job_id} releases executor 0;" in capsys.readouterr().out
     answer = as_json(daemon, capsys, "decommission", job_id, "0", "2", "--reason", "vm-1 is emptied")
     assert answer["reason"] == "gives [0, 2] up: vm-1 is emptied"
     assert daemon.run("decommission", job_id) == 2
