@@ -105,12 +105,12 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--executors",
-        type=_number_or_auto,
+        type=_or_auto(int),
         metavar="N|auto",
         help="number of executors, or auto, auto:2-16: Stoker chooses",
     )
     add("--min-executors", type=int, metavar="N", help="minimum number of executors to start with")
-    add("--cpus", type=_cpus_or_auto, metavar="CPUS|auto", help="cpus of one executor, or auto, auto:1-4")
+    add("--cpus", type=_or_auto(float), metavar="CPUS|auto", help="cpus of one executor, or auto, auto:1-4")
     add("--memory", metavar="SIZE|auto", help="memory of one executor, overhead included: 896m, 2g, or auto")
     for name in ("name", "type", "owner", "queue", "spark"):
         add(f"--{name}", metavar=name.upper())
@@ -131,22 +131,18 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the app's own")
 
 
-def _cpus_or_auto(text: str) -> float | str:
-    if text.startswith("auto"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"should be a number or auto, found {text!r}") from None
+def _or_auto(number: Callable[[str], float]) -> Callable[[str], float | str]:
+    """Reader of an option: a number, or a text that leaves the number to Stoker."""
 
+    def read(text: str) -> float | str:
+        if text.startswith("auto"):
+            return text
+        try:
+            return number(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"should be a number or auto, found {text!r}") from None
 
-def _number_or_auto(text: str) -> int | str:
-    if text.startswith("auto"):
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"should be a number or auto, found {text!r}") from None
+    return read
 
 
 def _submit(given: argparse.Namespace) -> int:
