@@ -84,10 +84,10 @@ class ShapeChooser:
 def open_shape(spec: JobSpec) -> OpenShape:
     """Bounds of a job's sizes: those of what is auto, and all else as it is."""
     auto = spec.auto
-    # Amounts that are auto are no numbers, so that there is no default to get.
-    least, most = auto["executors"] if "executors" in auto else (spec.most_executors,) * 2  # noqa: SIM401
-    cpus = auto["cpus"] if "cpus" in auto else (spec.most_cpus,) * 2  # noqa: SIM401
-    memory = auto["memory"] if "memory" in auto else (spec.memory_mib,) * 2  # noqa: SIM401
+    # By `or`, not as defaults: an amount that is auto cannot be read as a number.
+    least, most = auto.get("executors") or (spec.most_executors,) * 2
+    cpus = auto.get("cpus") or (spec.most_cpus,) * 2
+    memory = auto.get("memory") or (spec.memory_mib,) * 2
     return OpenShape.of((max(least or 1, spec.min_executors or 1), most), cpus, memory)
 
 

@@ -7,6 +7,11 @@ from conf.util.counted import counted
 from conf.util.dollars import money
 
 
+def seconds_text(seconds: float) -> str:
+    """Seconds without their unit, in three digits or whole."""
+    return f"{seconds:.3g}" if seconds < 100 else f"{seconds:,.0f}"
+
+
 class ShapeEstimate(NamedTuple):
     """A shape, its seconds (median, and between which with 80 %), and the dollars an hour of it."""
 
@@ -32,7 +37,7 @@ class ShapeEstimate(NamedTuple):
     @property
     def spent(self) -> str:
         """Seconds and dollars in words."""
-        seconds = [f"{amount:.3g}" if amount < 100 else f"{amount:,.0f}" for amount in self[3:6]]
+        seconds = [seconds_text(amount) for amount in self[3:6]]
         dollars = [money(amount) for amount in self.dollars]
         return (
             f"{seconds[0]} s ({seconds[1]} to {seconds[2]}) and {dollars[0]} ({dollars[1]} to {dollars[2]})"

@@ -125,20 +125,18 @@ def _table(type_name: str, advice: "ShapeAdvice", *, every: bool) -> "Iterator[R
 
 def _row(each: "RankedShape", chosen: "JobShape") -> tuple[str, ...]:
     from daemon.cli.shared import render
+    from profiles.shapes.told import seconds_text
 
-    shape = each.shape
-    dollars = [render.money(shape.dollars(seconds)) for seconds in (each.seconds, each.least, each.most)]
+    shape, amounts = each.shape, (each.seconds, each.least, each.most)
+    seconds = [seconds_text(amount) for amount in amounts]
+    dollars = [render.money(shape.dollars(amount)) for amount in amounts]
     return (
         "*" if shape == chosen else "",
         str(shape.executors),
         f"{shape.cores:g}",
         render.memory(shape.memory_gib * 1024),
         shape.vm or render.NONE,
-        f"{_seconds(each.seconds)} ({_seconds(each.least)} to {_seconds(each.most)})",
+        f"{seconds[0]} ({seconds[1]} to {seconds[2]})",
         f"{dollars[0]} ({dollars[1]} to {dollars[2]})",
         f"{each.excess:.2f}",
     )
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
