@@ -32,10 +32,16 @@ def test_a_pipe_gets_lines_even_while_nothing_is_reported(monkeypatch: pytest.Mo
     assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
 
 
-def test_what_is_left_is_reckoned_without_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time that progress sees, seconds, in a list that tests change."""
+    time = [100.0]
+    monkeypatch.setattr("daemon.cli.shared.progress.time.monotonic", lambda: time[0])
+    return time
+
+
+def test_what_is_left_is_reckoned_without_loading(now: list[float]) -> None:
     """By the time since the first of it began."""
-    now = [100.0]
-    monkeypatch.setattr("daemon.cli.shared.progress.time.monotonic", lambda: now[0])
     state = progress._ProgressState()
     now[0] += 60.0  # loading
     state.since = now[0]
@@ -44,10 +50,8 @@ def test_what_is_left_is_reckoned_without_loading(monkeypatch: pytest.MonkeyPatc
     assert progress._line(state, 70.0) == "2 of 6; after 1 min 10 s, about 20.0 s left"
 
 
-def test_a_further_step_has_a_pace_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_further_step_has_a_pace_of_its_own(now: list[float]) -> None:
     """Loading and earlier steps do not count: 2 of 15 in 2 s since its first report, so 11 s are left."""
-    now = [100.0]
-    monkeypatch.setattr("daemon.cli.shared.progress.time.monotonic", lambda: now[0])
     state = progress._ProgressState()
     report = progress._Lines(state)
     report(0, 0, "loading")
@@ -63,10 +67,8 @@ def test_a_further_step_has_a_pace_of_its_own(monkeypatch: pytest.MonkeyPatch) -
     assert progress._line(state, 153.0) == "4 of 15: imitating; after 2 min 33 s, about 11.0 s left"
 
 
-def test_what_an_earlier_run_did_is_not_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_earlier_run_did_is_not_reckoned_with(now: list[float]) -> None:
     """A training that goes on at 40 of 100 and has done 2 of its own in 10 s needs 290 s more."""
-    now = [100.0]
-    monkeypatch.setattr("daemon.cli.shared.progress.time.monotonic", lambda: now[0])
     state = progress._ProgressState()
     report = progress._Lines(state)
     report(0, 0, "loading")
