@@ -576,7 +576,7 @@ class FocusRow(TypedDict):
     EffectiveCost: float
     """As the billed cost."""
     InvoiceIssuerName: Literal["Stoker"]
-    """Who issues the bill."""
+    """Issuer of the bill."""
     ListCost: float
     """As the billed cost."""
     ListUnitPrice: float | None
@@ -588,9 +588,9 @@ class FocusRow(TypedDict):
     PricingUnit: Literal["Hours"] | None
     """Unit of the priced quantity; null where that is null."""
     ProviderName: Literal["Stoker"]
-    """Who provides the service."""
+    """Provider of the service."""
     PublisherName: Literal["Stoker"]
-    """Who makes the service."""
+    """Publisher of the service."""
     RegionId: str | None
     """Region of the VMs of pools where `provider` of the config has one."""
     RegionName: str | None
@@ -1383,7 +1383,7 @@ class Queue(TypedDict):
     leaf: bool
     """Whether it accepts jobs; other queues have queues below them."""
     known: bool
-    """False for a removed queue whose jobs have not all ended; it accepts no new ones."""
+    """False for a removed queue with unfinished jobs; it accepts no new ones."""
     changed: bool
     """Whether it was changed while the daemon ran, and differs from the config."""
     settings: QueueSettings

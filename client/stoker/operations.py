@@ -302,7 +302,7 @@ class Operations:
 
     @Operation
     def remove_queue(self, path: str) -> Flow[Queue]:
-        """Remove a queue without queues below it whose jobs have all ended; returns its last state."""
+        """Remove a queue that has no queue below it and no unfinished job; returns its last state."""
         return ask("DELETE", f"/v1/queues/{part(path)}")
 
     @Operation

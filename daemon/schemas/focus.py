@@ -53,7 +53,7 @@ class FocusRow(Body):
     EffectiveCost: float
     """As the billed cost."""
     InvoiceIssuerName: Literal["Stoker"] = "Stoker"
-    """Who issues the bill."""
+    """Issuer of the bill."""
     ListCost: float
     """As the billed cost."""
     ListUnitPrice: float | None
@@ -65,9 +65,9 @@ class FocusRow(Body):
     PricingUnit: Literal["Hours"] | None
     """Unit of the priced quantity; null where that is null."""
     ProviderName: Literal["Stoker"] = "Stoker"
-    """Who provides the service."""
+    """Provider of the service."""
     PublisherName: Literal["Stoker"] = "Stoker"
-    """Who makes the service."""
+    """Publisher of the service."""
     RegionId: Said | None
     """Region of the VMs of pools where `provider` of the config has one."""
     RegionName: Said | None

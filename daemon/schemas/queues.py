@@ -21,7 +21,7 @@ class QueueBody(Body):
     leaf: bool
     """Whether it accepts jobs; other queues have queues below them."""
     known: bool
-    """False for a removed queue whose jobs have not all ended; it accepts no new ones."""
+    """False for a removed queue with unfinished jobs; it accepts no new ones."""
     changed: bool
     """Whether it was changed while the daemon ran, and differs from the config."""
     settings: QueueSettings

@@ -227,7 +227,7 @@ def draw(runs: Sequence[ElasticRun], path: Path) -> None:
 
 
 #: Text before the tables.
-HEAD = """# The bill of clusters whose VMs open and close
+HEAD = """# The bill of clusters that open and close VMs
 
 Made by `stoker reproduce elastic --seeds {count}{asked}`, with {seeds}.
 

@@ -88,7 +88,7 @@ def set_queue(
 @queue.command("remove")
 @fetches()
 def remove_queue(client: "Stoker", path: Path) -> Fetched:
-    """Remove a queue without queues below it whose jobs have all ended.
+    """Remove a queue that has no queue below it and no unfinished job.
 
     Example: stoker queue remove prod.etl
     """

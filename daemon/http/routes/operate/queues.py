@@ -55,5 +55,5 @@ def add_queues(app: FastAPI, leadership: Leadership) -> None:
 
     @app.delete("/v1/queues/{path}")
     def remove_queue(request: Request, path: QueuePath) -> QueueBody:
-        """Remove a queue without queues below it whose jobs have all ended; returns its last state."""
+        """Remove a queue that has no queue below it and no unfinished job; returns its last state."""
         return queue_body(known().remove(path), permit_of(request))
