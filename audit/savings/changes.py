@@ -12,9 +12,12 @@ from audit.prices import Prices
 from audit.savings.job_runs import JobRun
 from audit.savings.plays import NINETY, DollarRange, Played
 from audit.savings.scenarios import Scenario
+from audit.savings.shapes import BetterShape, better_shapes
 from audit.savings.types import JobType
+from conf.util.counted import counted
+from profiles.shapes.choice import TENTH
 
-Kind = Literal["dynamic allocation", "fewer executors", "less memory", "skew", "cluster"]
+Kind = Literal["dynamic allocation", "fewer executors", "less memory", "another shape", "skew", "cluster"]
 #: Number of changes that are shown first.
 MOST = 10
 #: Chosen: memory beyond the most that was used, and steps of the setting, MiB.
@@ -76,6 +79,10 @@ def changes(
     `error` is the median held-out error of all types, shown beside changes of the cluster.
     """
     found = [change for each in types.values() for change in _of_type(each, prices)]
+    for name, better in better_shapes(types, prices).items():
+        change = _another_shape(types[name], better)
+        if change.saving.middle > _WORTH * types[name].dollars:
+            found.append(change)
     cost = sum(each.dollars for each in types.values())
     for each in played:
         if not each.failed and not each.refused and cost and each.saving.middle > _WORTH * cost:
@@ -233,6 +240,36 @@ def _cheaper(run: JobRun, memory: int, prices: Prices) -> float:
         return prices.per_hour(run.application, executor) - prices.per_hour(run.application, less)
 
     return sum(rate(executor) * executor.seconds / 3600 for executor in run.application.executors)
+
+
+def _another_shape(of: JobType, better: BetterShape) -> Change:
+    """One shape for all runs that kept their executors, by the model's interval of seconds."""
+    # From the ends of an interval of 80 % to those of one of 90 %.
+    wide = better.factor ** (NINETY / TENTH)
+    saved = [
+        _Saved(
+            run.cost.total * (1 - ratio),
+            run.cost.total * (1 - ratio * wide),
+            run.cost.total * (1 - ratio / wide),
+        )
+        for run, ratio in zip(better.runs, better.ratios, strict=True)
+    ]
+    shape, middle = better.ranked.shape, sum(each.dollars for each in saved)
+    memory = round(shape.memory_gib * 1024)
+    heap = math.floor(min(memory / (1 + _OVERHEAD), memory - _LEAST_OVERHEAD))
+    size = f"{counted(shape.cores, 'core')} and {shape.memory_gib:g} GiB on VMs of {shape.vm}"
+    return Change(
+        "another shape",
+        of.name,
+        DollarRange(middle, sum(each.least for each in saved), sum(each.most for each in saved)),
+        middle / of.dollars if of.dollars else 0.0,
+        better.error,
+        len(saved),
+        f"{counted(shape.executors, 'executor')} of {size}: it takes {better.slower:.2f} times as long",
+        f"--conf spark.executor.instances={shape.executors} --conf spark.executor.cores={shape.cores:g} "
+        f"--conf spark.executor.memory={heap}m",
+        better.slower,
+    )
 
 
 def _less_skew(of: JobType) -> Change | None:
