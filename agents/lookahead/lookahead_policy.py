@@ -45,10 +45,10 @@ class LookaheadOptions:
     #: How many variations are played: the work that is done for a decision. Chosen: a few milliseconds for a
     #: job on a dozen VMs. With 200 schedules are 1 % cheaper.
     candidates: int = 100
-    #: Number of draws of the jobs' durations on which a candidate is played, besides on the beliefs. With 32
-    #: bursts are 1.7 % cheaper and end 3 % sooner where durations err by 20 %, at eight times the work. Where
-    #: a duration is not known at all, there are at least eight.
-    draws: int = 0
+    #: Number of draws of the jobs' durations on which a candidate is played, besides on the beliefs, where
+    #: these err; a quarter of the candidates suffices then. Chosen: on 40 bursts with errors of 20 %, 16 are
+    #: 1.0 % cheaper and 2.3 % sooner than none at 1.8 times the time; 50 jobs an hour cost the same.
+    draws: int = 16
     #: How many jobs of the queue are looked at. On large clusters those are played of them that could best be
     #: placed, and the oldest.
     window: int = 256
@@ -108,7 +108,7 @@ class Lookahead:
         self._options = options
         self._plays = "near_ilp" if options.base == "reinforce" else options.base
 
-        def player(draws: int) -> CandidatePlayer:
+        def player(draws: int, *, tails: bool = False) -> CandidatePlayer:
             return CandidatePlayer(
                 rules(RewardOptions(), DurationOptions(penalty=options.bad_placement_factor)),
                 base=options.base,
@@ -118,13 +118,14 @@ class Lookahead:
                 unknown=options.unknown_duration,
                 model=model,
                 draws=Draws(draws, options.seed, options.unknown_duration),
+                tails=tails,
             )
 
         model = _model(options)
         self._player = player(options.draws)
         #: For unknown durations. Played on assumed ones instead, a job that takes a hundred times as long
         #: counts for nothing, and holds the largest VM.
-        self._doubtful = self._player if options.draws >= _DOUBTFUL else player(_DOUBTFUL)
+        self._doubtful = player(max(options.draws, _DOUBTFUL), tails=True)
         self._patience = StarvationGuard(options.limits)
 
     @property

@@ -54,6 +54,8 @@ class PlanAim(NamedTuple):
     #: The last job of the queue that may be placed before those that stand before it.
     reach: int
     seed: int
+    #: Number of draws that each candidate is played on at least.
+    fewest: int
 
 
 class Search(NamedTuple):

@@ -34,9 +34,8 @@ from environment.types import FloatArray
 #: is paid as far as they use it, since jobs that are not known yet will use the rest. Chosen: of 0, 0.3, 0.6,
 #: 0.8 and 1, it gave the least cost on the paper's workloads.
 _SHARED = 0.3
-#: A candidate is surely worse than another when it is so by that many standard errors, of that many draws at
-#: least. Chosen.
-_SURE, _FEWEST = 2.0, 4
+#: A candidate is surely worse than another when it is so by that many standard errors. Chosen.
+_SURE = 2.0
 
 
 @njit(entry=True)
@@ -85,7 +84,7 @@ def _value_over_draws(batch: Batch, aim: PlanAim, found: Search, c: int, jobs: i
         gap += found.trial_values[at] - found.best_values[at]
         squares += (found.trial_values[at] - found.best_values[at]) ** 2
         noise = _SURE * _SURE * (squares - gap * gap / played)
-        if _FEWEST <= played <= draws and gap > 0.0 and gap * gap > noise:
+        if aim.fewest <= played <= draws and gap > 0.0 and gap * gap > noise:
             return float(best + gap / played)
     return float(total / (1 + draws))
 

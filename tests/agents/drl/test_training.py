@@ -512,7 +512,7 @@ def test_shipped_files_are_valid(path: Path) -> None:
             "should not overlap with 100 to 119",
         ),
         (
-            "{algorithm: dqn, iterations: 1, evaluation: {first_seed: 41000}}",
+            "{algorithm: dqn, iterations: 1, evaluation: {first_seed: 41100}}",
             "should not overlap with 40000 to 99999",
         ),
         ("{algorithm: dqn, iterations: 1, evaluation: {first_seed: 4294967296}}", "less than"),

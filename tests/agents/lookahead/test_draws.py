@@ -143,7 +143,8 @@ def test_plans_are_played_in_a_draw_as_they_are_on_beliefs(draws: int) -> None:
     situations = Situations(rules(RewardOptions(), DurationOptions()), 240.0)
     for view, queue in seen[20:60:5]:
         batch = situations.load(view, queue)
-        aim = PlanAim(0.5, 0.5, 0.06, 1.0, plans.NEAR_ILP, may_wait=True, reach=len(queue) - 1, seed=1)
+        reach = len(queue) - 1
+        aim = PlanAim(0.5, 0.5, 0.06, 1.0, plans.NEAR_ILP, may_wait=True, reach=reach, seed=1, fewest=4)
         plain, drawn = (make_arrays(60, len(cluster), 2000, 100) for _ in range(2))
         runs = batch.state.end[0, : batch.state.running[0]]
         drawn = drawn._replace(

@@ -92,7 +92,7 @@ def test_a_queue_is_played_as_the_simulator_runs_it(seed: int) -> None:
     outcome = simulate(Spy(), workload, cluster, options=SimulationOptions(belief=EXACT))
     view, queue = first[0]
     batch = Situations(RULES, UNKNOWN_DURATION).load(view, queue)
-    aim = PlanAim(1.0, 0.0, 1.0, 1.0, plans.FIRST_FIT, may_wait=True, reach=0, seed=0)
+    aim = PlanAim(1.0, 0.0, 1.0, 1.0, plans.FIRST_FIT, may_wait=True, reach=0, seed=0, fewest=4)
     rollout.search(batch, aim, make_arrays(1, 12, 1000, 100), 0, 1)
     state, at = batch.state, 0
     for number, job in enumerate(outcome.jobs):
