@@ -39,15 +39,6 @@ class Ahead(TypedDict):
     """The assumptions, in words."""
 
 
-class Alive(TypedDict):
-    """Report that the server answers."""
-
-    status: Literal["ok"]
-    """A constant."""
-    version: str
-    """Stoker's version."""
-
-
 class Amounts(TypedDict):
     """Amounts of a cluster's resources."""
 
@@ -303,10 +294,6 @@ class Difference(TypedDict):
     """The shadow policy's decision."""
 
 
-class Done(TypedDict):
-    """Success."""
-
-
 class Driver(TypedDict):
     """Location of Spark drivers: the daemon's host, or the cluster as a Mesos task of this size."""
 
@@ -520,15 +507,6 @@ class Explanation(TypedDict):
     """The stored decisions on the job, oldest first."""
 
 
-class FieldError(TypedDict):
-    """An invalid value: its field, and the valid form."""
-
-    field: str
-    """Where the value is: keys, with dots between them."""
-    message: str
-    """The error, and the correct form."""
-
-
 class Focus(TypedDict):
     """The bill of a day with the columns of FinOps FOCUS 1.2."""
 
@@ -644,13 +622,6 @@ class Gave(TypedDict):
     """Whether it was stopped, to restart from its place in the queue."""
 
 
-class Granted(TypedDict):
-    """Answer to a driver's request for executors."""
-
-    reason: str
-    """Why it gets fewer executors than it requests; empty when it gets all."""
-
-
 class Group(TypedDict):
     """The jobs of a group, or of an array, as one."""
 
@@ -690,17 +661,6 @@ class Held(TypedDict):
     """Number of true values below it."""
     after: int
     """Number of true values above it."""
-
-
-class Index(TypedDict):
-    """Links to the API."""
-
-    name: str
-    """The daemon that answers."""
-    version: str
-    """Stoker's version."""
-    links: dict[str, str]
-    """Paths by topic."""
 
 
 class Interval(TypedDict):
@@ -947,15 +907,6 @@ class JobDetail(TypedDict):
     """The path of its driver's Spark UI while the driver runs; the URL for a driver started by its user."""
 
 
-class JobList(TypedDict):
-    """A page of jobs."""
-
-    jobs: list[Job]
-    """Newest first."""
-    next: str | None
-    """The value of `before` for the next page; null on the last one."""
-
-
 class JobOptions(TypedDict, total=False):
     """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
 
@@ -1145,15 +1096,6 @@ class Log(TypedDict):
     """The missing part, with the reason."""
 
 
-class Lost(TypedDict):
-    """An executor that ended with its VM."""
-
-    number: int
-    """Its number."""
-    reason: str
-    """The reason of its end, as far as known."""
-
-
 class MadeToken(TypedDict):
     """A new token."""
 
@@ -1202,21 +1144,6 @@ class Option(TypedDict):
     """Type of its values, in Python's notation."""
     default: str | None
     """Default, in Python's notation; null when it is required."""
-
-
-class Orders(TypedDict):
-    """Orders for a driver."""
-
-    stop: str | None
-    """Why the driver has to stop; null unless it has to."""
-    waits: str | None
-    """Reason why its executors are not there yet; null when they are."""
-    lost: list[Lost]
-    """Executors that have ended, perhaps unnoticed by the driver."""
-    decommission: list[int]
-    """Executors that the driver has to release once their blocks have moved."""
-    alone: bool
-    """Whether to release them even if no other executor can take their blocks."""
 
 
 class Outcome(TypedDict):
@@ -1360,21 +1287,6 @@ class Pool(TypedDict):
     """Why no further VM is opened now."""
 
 
-class Problem(TypedDict):
-    """Error of a request (RFC 9457)."""
-
-    type: str
-    """Always this: the status is the kind of problem."""
-    title: str
-    """The problem in a few words."""
-    status: int
-    """The HTTP status."""
-    detail: str
-    """The error at this place, and the correct form."""
-    errors: list[FieldError]
-    """The values that are wrong, where the request is not valid."""
-
-
 class Queue(TypedDict):
     """A queue: its settings in force, its use, and its waiting jobs; with all queues below it."""
 
@@ -1450,19 +1362,6 @@ class QueueSettings(TypedDict):
     """Weights of users; all others have a weight of 1."""
 
 
-class Registered(TypedDict):
-    """A driver was registered."""
-
-    id: str
-    """Its job."""
-    key: str
-    """The key that its pages require from now on, as `Authorization: Bearer KEY`."""
-    heartbeat: float
-    """Seconds between two heartbeats of the driver."""
-    executors: int
-    """Number of executors at the beginning."""
-
-
 class Retry(TypedDict):
     """Retries of a job after a failure of its own driver; failures caused by the cluster do not count."""
 
@@ -1487,17 +1386,6 @@ class RetryOptions(TypedDict, total=False):
     """Factor of the pause before each further retry."""
     most: float | str
     """Maximum pause; no less than `pause`."""
-
-
-class Session(TypedDict):
-    """A session, which authenticates a browser without a token."""
-
-    name: str
-    """The session's user; empty for the daemon's own token, or where no authentication is required."""
-    role: Literal["read", "submit", "operate", "admin"]
-    """Role of the user."""
-    seconds: float | None
-    """Lifetime of the session in seconds; null where no session is needed."""
 
 
 class Shadow(TypedDict):
@@ -1579,97 +1467,6 @@ class Sparks(TypedDict):
     """Address at which executors reach drivers on the daemon's host."""
     sparks: list[Spark]
     """The available versions, the default first."""
-
-
-class Timeline(TypedDict):
-    """Events on the VMs in the last hours."""
-
-    since: float
-    """Start of the period, seconds since the epoch."""
-    until: float
-    """Now, seconds since the epoch."""
-    tasks: list[TimelineTask]
-    """Newest first."""
-    jobs: list[TimelineJob]
-    """Jobs of the tasks."""
-    decisions: list[TimelineDecision]
-    """Newest first."""
-    left_out: bool
-    """Whether tasks were left out by the limit."""
-
-
-class TimelineDecision(TypedDict):
-    """A decision about a job."""
-
-    at: float
-    """Time of the decision, seconds since the epoch."""
-    job_id: str
-    """Id of the job."""
-    policy: str
-    """The policy or fallback that decided."""
-    decision: str
-    """The decision."""
-    reason: str
-    """The decision in words."""
-    faults: list[str]
-    """Reasons why other policies' decisions were rejected; with any, the fallback decided."""
-
-
-class TimelineJob(TypedDict):
-    """A job with tasks."""
-
-    id: str
-    """Its id."""
-    name: str
-    """Its name."""
-    type: str
-    """Its type."""
-    state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
-    """Its state."""
-
-
-class TimelineTask(TypedDict):
-    """A task on a VM, for one job."""
-
-    task_id: str
-    """The task's id in Mesos."""
-    job_id: str
-    """Its job."""
-    vm: str
-    """The VM's name."""
-    vm_type: str
-    """The VM's type."""
-    state: Literal["launching", "starting", "running", "unreachable", "finished", "failed", "killed", "lost"]
-    """Its state."""
-    launched_at: float
-    """When it was launched and began to hold resources, seconds since the epoch."""
-    running_at: float | None
-    """When it started to run, seconds since the epoch."""
-    ended_at: float | None
-    """When it ended."""
-
-
-class Today(TypedDict):
-    """Cost of VMs today (UTC), beside the cost under other ways of charging."""
-
-    day: str
-    """Today, such as 2026-11-22."""
-    since: float
-    """Start of today's costs, seconds since the epoch: midnight, or the first VM or job after it."""
-    until: float
-    """Now, seconds since the epoch."""
-    paid: BillLine
-    """Cost of VMs from opened to closed."""
-    held: float
-    """Cost of jobs today by equation 4 of Islam 2022, where a VM costs while it holds an executor. The cost
-    of a task that ran over midnight is divided by time.
-    """
-    fixed: float
-    """Cost of all possible VMs, open all the time, whether or not a daemon ran."""
-    fixed_per_hour: float
-    """Their price per hour."""
-    elastic: bool
-    """Whether VMs open and close; if not, no policy changes the bill."""
 
 
 class Token(TypedDict):
@@ -1758,19 +1555,6 @@ class Tried(TypedDict):
     """Reason why it was not accepted; empty when it was."""
     seconds: float
     """Seconds until the answer."""
-
-
-class Upload(TypedDict):
-    """Status of a file that a client uploads."""
-
-    sha256: str
-    """The SHA-256 of its content."""
-    received: int
-    """Bytes received so far, the offset of the next part."""
-    complete: bool
-    """Whether the whole file is stored with the right hash; jobs then refer to it by
-    stoker-file:SHA256/NAME.
-    """
 
 
 class User(TypedDict):

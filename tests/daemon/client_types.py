@@ -1,8 +1,9 @@
 """Generate the types of the client's answers and job options from the HTTP API's description.
 
-`make openapi` writes them; `mypy` and editors use them for the client.
+`make openapi` writes those that the client's modules import; `mypy` and editors use them for the client.
 """
 
+import ast
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,6 @@ from typing import Any, Literal, TypedDict, Union
 
 File = Union[str, "PathLike[str]"]
 '''
-#: Whose messages are Spark's own.
-_SPARKS = "/v1/submissions/"
 _PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 #: Options for which Python has more to offer than JSON; the app is an argument of its own.
 _OPTIONS = {
@@ -35,15 +34,24 @@ def client_types(described: Mapping[str, Any]) -> str:
     """The module's text."""
     schemas = described["components"]["schemas"]
     wanted: dict[str, bool] = {}
-    for name, path in described["paths"].items():
-        for operation in () if name.startswith(_SPARKS) else path.values():
+    imported = _imported()
+    for path in described["paths"].values():
+        for operation in path.values():
             for response in operation["responses"].values():
                 for content in response.get("content", {}).values():
-                    _collect(content["schema"], schemas, wanted, whole=True)
+                    if _type(content["schema"], whole=True) in imported:
+                        _collect(content["schema"], schemas, wanted, whole=True)
     submitted = described["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]
     _collect(submitted["schema"], schemas, wanted, whole=False)
     parts = [_typed(name, schemas[name], whole) for name, whole in sorted(wanted.items(), key=_named)]
     return _HEAD + "".join(f"\n\n{part}" for part in parts)
+
+
+def _imported() -> set[str]:
+    """Names of types that the client's modules import."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in STORED.parent.glob("*.py")]
+    imports = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
+    return {alias.name for each in imports if each.module == "stoker.answers" for alias in each.names}
 
 
 def _collect(schema: Any, schemas: Any, wanted: dict[str, bool], *, whole: bool) -> None:
