@@ -21,6 +21,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from agents.overtaking.overtaking_policy import KNOWN_TO, OvertakingOptions, overtaking_of
+from conf.errors import ReportedError
 from environment.policy import FunctionPolicy, Policy
 from environment.policy_faults import FOREIGN, placed
 
@@ -76,7 +77,7 @@ _UNLISTED = frozenset({"agents.baselines.even:Even"})
 _FOLDERS: list[str] = []
 
 
-class PolicyError(ValueError):
+class PolicyError(ReportedError, ValueError):
     """A policy that cannot be made; the text is fit for a user."""
 
 

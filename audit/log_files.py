@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Self, cast
 
 from audit import s3_objects
+from conf.errors import ReportedError
 from conf.util.regular_file import open_regular
 from profiles.event_lines import STATUS, EventLogError, codec, is_rolled, parts_of
 from profiles.packed import CODECS, unpacked
@@ -57,7 +58,7 @@ _LONGEST_HEADER = 1 << 16
 _BUFFER = 1 << 20
 
 
-class LogsError(ValueError):
+class LogsError(ReportedError, ValueError):
     """Places in which no event log can be found; the text names the place and says what to do."""
 
 

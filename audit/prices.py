@@ -11,6 +11,7 @@ from typing import Any
 from stoker.bounded_read import read_bounded
 
 from audit.applications import Executor, LoggedApplication
+from conf.errors import ReportedError
 from conf.loader import SHIPPED, ConfigError, find, load
 from conf.schema.prices import PriceList, VmPrice
 
@@ -21,7 +22,7 @@ _COLUMNS = ("type", "cpus", "memory", "price_per_hour")
 _OPTIONAL = ("spot_price_per_hour", "gpus")
 
 
-class PriceError(ValueError):
+class PriceError(ReportedError, ValueError):
     """An executor without a price; the text says what to add."""
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from stoker.bounded_read import read_bounded, read_secret, read_token
 
+from conf.errors import ReportedError
 from conf.yaml_dialect import Reader
 
 Schema = TypeVar("Schema", bound=BaseModel)
@@ -56,7 +57,7 @@ _SHORT.maxlevel = 3
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
 
 
-class ConfigError(ValueError):
+class ConfigError(ReportedError, ValueError):
     """A file or value that cannot be used; the text is fit for a user."""
 
     def __init__(self, text: str) -> None:

@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from conf.errors import ReportedError
 from profiles.spark_event_log import AppLog, StageTimes
 
 #: To be raised when columns change in a way that another version would not understand.
@@ -27,7 +28,7 @@ RUNS, ABOUT = "runs.parquet", "about.json"
 _FAR, _NEAR = 3.5, 0.1
 
 
-class ProfileError(ValueError):
+class ProfileError(ReportedError, ValueError):
     """Unusable folder of profiles; the text names it and the error."""
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from agents.drl.network import KINDS, Flat, SharedWeights, flat_shapes, shared_shapes, weights_from
+from conf.errors import ReportedError
 from conf.schema import Strict
 from conf.schema.training import NetworkSpec, ObjectiveSpec, ObservationSpec, Part
 from conf.util.regular_file import read_regular
@@ -38,7 +39,7 @@ _NO_ARRAYS = (zipfile.BadZipFile, zlib.error, AttributeError, EOFError, MemoryEr
 Algorithm = Literal["dqn", "reinforce"]
 
 
-class TrainedModelError(ValueError):
+class TrainedModelError(ReportedError, ValueError):
     """A policy folder that cannot be used; the text is fit for a user."""
 
 

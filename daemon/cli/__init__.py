@@ -15,6 +15,7 @@ from stoker.characters import visible
 from stoker.errors import StokerError
 from typer.exceptions import TyperException
 
+from conf.errors import ReportedError
 from daemon.cli.cluster import commands as cluster
 from daemon.cli.jobs import commands as jobs
 from daemon.cli.operate import commands as operate
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(what_was_wrong(error), error.exit_code)
     except CommandError as error:
         return _complain(str(error), error.exit_code)
-    except StokerError as error:
+    except (ReportedError, StokerError) as error:
         return _complain(str(error), BAD_INPUT)
     except ModuleNotFoundError as error:
         text = what_to_install(error)

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
+from conf.errors import ReportedError
 
-class RejectedError(Exception):
+
+class RejectedError(ReportedError):
     """A rejected request: an HTTP status of the 4xx or 5xx kind, and the valid form."""
 
     def __init__(

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from conf.errors import ReportedError
 from conf.util.counted import counted
 from daemon.core.job_ids import job_number
 from daemon.disk.job_folders import Folders
@@ -24,7 +25,7 @@ from daemon.store.rows import sqlite_file
 _STEP = 4096
 
 
-class BackupError(Exception):
+class BackupError(ReportedError):
     """A copy that cannot be made, or that is not good; the text is fit for a user."""
 
 

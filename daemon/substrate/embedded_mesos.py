@@ -20,6 +20,7 @@ from pathlib import Path
 
 import structlog
 
+from conf.errors import ReportedError
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
 from conf.util.counted import counted
@@ -60,7 +61,7 @@ ANSWER_SECONDS = 2.0
 log = structlog.get_logger("daemon")
 
 
-class EmbeddedError(RuntimeError):
+class EmbeddedError(ReportedError, RuntimeError):
     """The embedded Mesos is unavailable; the text gives the reason and a remedy."""
 
 

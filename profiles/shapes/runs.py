@@ -3,8 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from conf.errors import ReportedError
 
-class ShapeError(ValueError):
+
+class ShapeError(ReportedError, ValueError):
     """A shape, run or table that cannot be used; the text names the mistake and the right form."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
+from conf.errors import ReportedError
 from conf.units import memory_mib, resources_of, resources_text, seconds
 from conf.util.counted import counted
 from profiles.workloads.workload import Workload, WorkloadJob, workload_of
@@ -54,7 +55,7 @@ _ALSO_CALLED = {
 }
 
 
-class WorkloadError(ValueError):
+class WorkloadError(ReportedError, ValueError):
     """A workload or trace that cannot be used; the text names file, line and column."""
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
 from daemon.cli.shared.options import ListOutput
 
@@ -102,18 +101,15 @@ def _change(texts: list[str]) -> dict[str, Any]:
     from daemon.cli.shared.job_file import assignments
 
     change: dict[str, Any] = {}
-    try:
-        for dotted, text in assignments(texts, "settings").items():
-            *above, key = dotted.split(".", 1)
-            within = change.setdefault(above[0], {}) if above else change
-            if not isinstance(within, dict):
-                raise ConfigError(f"{above[0]}: given as a whole and in part")
-            value = plain_value(text, dotted)
-            if key == "submit" and isinstance(value, str):
-                value = [name.strip() for name in value.split(",") if name.strip()]
-            within[key] = value
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
+    for dotted, text in assignments(texts, "settings").items():
+        *above, key = dotted.split(".", 1)
+        within = change.setdefault(above[0], {}) if above else change
+        if not isinstance(within, dict):
+            raise ConfigError(f"{above[0]}: given as a whole and in part")
+        value = plain_value(text, dotted)
+        if key == "submit" and isinstance(value, str):
+            value = [name.strip() for name in value.split(",") if name.strip()]
+        within[key] = value
     return change
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daemon.cli.research.simulate import errors
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
 from daemon.cli.shared.options import Many, notice, option
@@ -106,13 +105,12 @@ def what_if(
 
 
 def _cluster(name: str) -> dict[str, Any]:
-    with errors():
-        from conf.loader import load
-        from conf.schema import Cluster
-        from environment.clusters.cluster_files import cluster_file
+    from conf.loader import load
+    from conf.schema import Cluster
+    from environment.clusters.cluster_files import cluster_file
 
-        found: dict[str, Any] = load(cluster_file(name), Cluster).model_dump(mode="json")
-        return found
+    found: dict[str, Any] = load(cluster_file(name), Cluster).model_dump(mode="json")
+    return found
 
 
 def _counts(flag: str, texts: Sequence[str]) -> dict[str, int]:

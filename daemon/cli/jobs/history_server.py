@@ -111,19 +111,14 @@ def history(
 def _named(name: str, config: "Config", data_dir: Path) -> str:
     """The id of the job of that name, as by the daemon; CommandError where there is none, or several."""
     from daemon.auth.permits import Permit
-    from daemon.core.errors import RejectedError
     from daemon.http.routes.jobs.job_names import find_job
     from daemon.store.job_store import Store
-    from daemon.store.rows.database import StoreError
 
     url = url_of(config, data_dir)
     if url.startswith("sqlite") and not sqlite_file_of(config, data_dir, "").exists():
         raise CommandError(f"{data_dir}: holds no job store (stoker.db) of a daemon")
-    try:
-        with contextlib.closing(Store(url)) as store:
-            return find_job(store, Permit(), name).job.id
-    except (RejectedError, StoreError) as error:
-        raise CommandError(str(error)) from None
+    with contextlib.closing(Store(url)) as store:
+        return find_job(store, Permit(), name).job.id
 
 
 def _newest_spark(config: "Config") -> "SparkHome":

@@ -130,13 +130,9 @@ def _check_uploads(client: "Stoker", job_id: str, spec: Any) -> None:
 
 
 def _settings(texts: list[str]) -> dict[str, str]:
-    from conf.loader import ConfigError
     from daemon.cli.shared.job_file import assignments
 
-    try:
-        return assignments(texts, "--conf")
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
+    return assignments(texts, "--conf")
 
 
 @fetches()

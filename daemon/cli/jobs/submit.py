@@ -270,15 +270,12 @@ def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[
     from conf.loader import ConfigError
     from daemon.cli.shared.job_file import amounts, assignments, read_spec
 
-    try:
-        given: dict[str, Any] = {key: assignments(pairs[key], f"--{key}") for key in ("conf", "env")}
-        given["labels"] = assignments(pairs["label"], "--label")
-        given["resources"] = amounts(pairs["resource"], "--resource")
-        spec = read_spec(target, arguments, flags | {key: value for key, value in given.items() if value})
-        if "driver" in flags and spec.driver is not None and "on" not in spec.driver.model_fields_set:
-            raise ConfigError("--driver-memory, --driver-cores: need --driver host or --driver cluster")
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
+    given: dict[str, Any] = {key: assignments(pairs[key], f"--{key}") for key in ("conf", "env")}
+    given["labels"] = assignments(pairs["label"], "--label")
+    given["resources"] = amounts(pairs["resource"], "--resource")
+    spec = read_spec(target, arguments, flags | {key: value for key, value in given.items() if value})
+    if "driver" in flags and spec.driver is not None and "on" not in spec.driver.model_fields_set:
+        raise ConfigError("--driver-memory, --driver-cores: need --driver host or --driver cluster")
     return spec.model_dump(mode="json", exclude_unset=True)
 
 

@@ -7,7 +7,7 @@ They access the store and the data folder directly, as the user that runs the da
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,13 +52,12 @@ def backup(
     loaded, _ = read_config(config, settings)
     store = sqlite_file_of(loaded, data_dir_of(loaded), _PG_DUMP)
     tell = _progress("copied")
-    with _in_words():
-        copied = back_up(
-            store,
-            file,
-            replace=force,
-            progress=lambda done, total: tell(f"{done >> 20} of {total >> 20} MiB"),
-        )
+    copied = back_up(
+        store,
+        file,
+        replace=force,
+        progress=lambda done, total: tell(f"{done >> 20} of {total >> 20} MiB"),
+    )
     if output == "json":
         print_json({"file": str(file), "jobs": copied.jobs, "schema": copied.schema, "bytes": copied.size})
     else:
@@ -80,8 +79,7 @@ def restore(
     loaded, _ = read_config(config, settings)
     data_dir = data_dir_of(loaded)
     store = sqlite_file_of(loaded, data_dir, _PG_RESTORE)
-    with _in_words():
-        copied, aside = put_back(file, store, data_dir)
+    copied, aside = put_back(file, store, data_dir)
     if output == "json":
         kept = None if aside is None else str(aside)
         print_json({"store": str(store), "jobs": copied.jobs, "schema": copied.schema, "kept": kept})
@@ -118,7 +116,6 @@ def doctor(
     from daemon.maintenance.doctor_report import DoctorReport
     from daemon.maintenance.host_checks import look_at_sparks
     from daemon.maintenance.user_checks import look_at_users
-    from daemon.store.rows.database import StoreError
     from daemon.substrate.provider_setup import foreign_provider
     from framework.spark import SparkHomes
 
@@ -147,7 +144,7 @@ def doctor(
         look_at_users(report, loaded, folder, url_of(loaded, data_dir))
         if url:
             look_at_daemon(report, url, token_file, ca)
-    except (StoreError, OSError) as error:
+    except OSError as error:
         raise CommandError(str(error)) from None
     return _told(report, output)
 
@@ -199,7 +196,6 @@ def prune(
     from daemon.disk.uploads import Uploads
     from daemon.maintenance.pruning import Pruner, PruningResult, prune_all
     from daemon.store.job_store import Store
-    from daemon.store.rows.database import StoreError
 
     loaded, _ = read_config(config, settings)
     data_dir = data_dir_of(loaded)
@@ -209,22 +205,19 @@ def prune(
     if url_of(loaded, data_dir).startswith("sqlite") and not sqlite_file_of(loaded, data_dir, "").exists():
         raise CommandError(f"{data_dir}: holds no job store (stoker.db) of a daemon")
     tell = _progress("removed")
-    try:
-        with contextlib.closing(Store(url_of(loaded, data_dir))) as store:
-            pruner = Pruner(store, data_dir, rules)
-            if dry_run:
-                while pruner.measure():
-                    tell("nothing yet: folders are measured")
-                found = [job for part in pruner.due(time.time(), 1000) for job in part]
-                pruned = PruningResult(len(found), sum(job.size or 0 for job in found))
-            else:
-                pruned = prune_all(pruner, time.time(), lambda so_far: tell(_jobs(so_far.jobs)))
-            files, size_of_files = uploads.sweep(
-                store.jobs.open.uploads_needed, _days(older_than), dry_run=dry_run
-            )
-            kept = store.jobs.ended.kept().jobs - (pruned.jobs if dry_run else 0)
-    except StoreError as error:
-        raise CommandError(str(error)) from None
+    with contextlib.closing(Store(url_of(loaded, data_dir))) as store:
+        pruner = Pruner(store, data_dir, rules)
+        if dry_run:
+            while pruner.measure():
+                tell("nothing yet: folders are measured")
+            found = [job for part in pruner.due(time.time(), 1000) for job in part]
+            pruned = PruningResult(len(found), sum(job.size or 0 for job in found))
+        else:
+            pruned = prune_all(pruner, time.time(), lambda so_far: tell(_jobs(so_far.jobs)))
+        files, size_of_files = uploads.sweep(
+            store.jobs.open.uploads_needed, _days(older_than), dry_run=dry_run
+        )
+        kept = store.jobs.ended.kept().jobs - (pruned.jobs if dry_run else 0)
     for trouble in pruned.troubles[:20]:
         print(f"stoker: not removed: {trouble}", file=sys.stderr)
     if output == "json":
@@ -279,16 +272,6 @@ def _progress(verb: str) -> Callable[[str], None]:
             print(f"{verb} {text} ...", file=sys.stderr)
 
     return tell
-
-
-@contextlib.contextmanager
-def _in_words() -> Iterator[None]:
-    from daemon.maintenance.backup import BackupError
-
-    try:
-        yield
-    except BackupError as error:
-        raise CommandError(str(error)) from None
 
 
 def _jobs(number: int) -> str:

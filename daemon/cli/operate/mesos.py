@@ -195,11 +195,8 @@ def _how_to_ask(secret: Path) -> str:
 
 
 def _agents(cluster: str) -> "list[AgentSpec]":
-    from conf.loader import ConfigError, find, load
+    from conf.loader import find, load
     from conf.schema import Cluster
     from daemon.substrate.embedded_mesos import agent_specs
 
-    try:
-        return agent_specs(load(find(cluster), Cluster))
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
+    return agent_specs(load(find(cluster), Cluster))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daemon.cli.shared.daemon_config import ConfigFile, Settings, read_config
-from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import Output, print_json
 
 if TYPE_CHECKING:
@@ -79,19 +78,16 @@ def add(
 
     Example: stoker spark add 3.5
     """
-    from framework.spark.install.fetch import SparkFetchError, fetch, fetch_connect
+    from framework.spark.install.fetch import fetch, fetch_connect
 
     homes = _homes(config, settings)
 
     def tell(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    try:
-        new = fetch(version, homes.folder, tell)
-        if connect:
-            new = fetch_connect(version, homes.folder, tell) or new
-    except SparkFetchError as error:
-        raise CommandError(str(error)) from None
+    new = fetch(version, homes.folder, tell)
+    if connect:
+        new = fetch_connect(version, homes.folder, tell) or new
     about = _about(homes, version)
     if output == "json":
         print_json({**about, "new": new})
@@ -109,14 +105,10 @@ def remove(
 
     Example: stoker spark remove 3.5
     """
-    from framework.spark.install.fetch import SparkFetchError
     from framework.spark.install.fetch import remove as removed
 
     homes = _homes(config, settings)
-    try:
-        removed(version, homes.folder)
-    except SparkFetchError as error:
-        raise CommandError(str(error)) from None
+    removed(version, homes.folder)
     if output == "json":
         print_json({"name": version, "folder": str(homes.folder)})
     else:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from daemon.cli.shared.daemon_config import ConfigFile, Settings, find_own_policies, read_config
-from daemon.cli.shared.errors import CommandError
 
 if TYPE_CHECKING:
     from conf.schema import Config
@@ -44,14 +43,7 @@ def _for_this_machine(settings: list[str]) -> list[str]:
 
 def _run(config: "Config", folder: Path, log_level: str) -> int:
     gc.disable()  # imported modules stay: a tenth of that time went into looking for garbage in them
-    from agents.registry import PolicyError
-    from conf.loader import ConfigError
     from daemon.server import run
-    from daemon.store.rows.database import StoreError
-    from daemon.substrate.embedded_mesos import EmbeddedError
 
     gc.enable()
-    try:
-        return run(config, folder, log_level)
-    except (ConfigError, EmbeddedError, PolicyError, StoreError) as error:
-        raise CommandError(str(error)) from None
+    return run(config, folder, log_level)

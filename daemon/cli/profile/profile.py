@@ -61,22 +61,21 @@ def run(
         signal.signal(number, _end_in_order)
     if (url is None) != (data_dir is None):
         raise CommandError("--url and --data-dir go together")
-    with errors():
-        from conf.loader import find
-        from daemon.cli.profile import measure
+    from conf.loader import find
+    from daemon.cli.profile import measure
 
-        path = find(plan)
-        folder = (out or Path("stoker-profiles") / path.stem).absolute()
-        read, cluster, runs = measure.planned(path)
-        todo = measure.left_to_do(folder, read, runs)
-        if todo:
-            with contextlib.ExitStack() as stack:
-                stack.enter_context(measure.hold(folder))
-                client = None if url is None else connect(url, token_file, ca)
-                progress = stack.enter_context(progress_bar())  # which lasts as long as the bench
-                bench = stack.enter_context(_bench(folder, str(cluster), read, client, data_dir))
-                print(f"To do: {len(todo)} of {len(runs)}, isolation of VMs: {bench.isolation}")
-                measure.measure(bench, read, todo, folder, progress)
+    path = find(plan)
+    folder = (out or Path("stoker-profiles") / path.stem).absolute()
+    read, cluster, runs = measure.planned(path)
+    todo = measure.left_to_do(folder, read, runs)
+    if todo:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(measure.hold(folder))
+            client = None if url is None else connect(url, token_file, ca)
+            progress = stack.enter_context(progress_bar())  # which lasts as long as the bench
+            bench = stack.enter_context(_bench(folder, str(cluster), read, client, data_dir))
+            print(f"To do: {len(todo)} of {len(runs)}, isolation of VMs: {bench.isolation}")
+            measure.measure(bench, read, todo, folder, progress)
     print(f"Runs: {len(runs)}, in {folder}; see `stoker profile show {folder}`")
     return 0
 
@@ -105,10 +104,9 @@ def show(folder: Folder, output: Output = "table") -> None:
 
     Example: stoker profile show stoker-profiles/plan
     """
-    with errors():
-        from profiles.runs import outliers, read_about, read_runs
+    from profiles.runs import outliers, read_about, read_runs
 
-        runs, about = read_runs(folder), read_about(folder)
+    runs, about = read_runs(folder), read_about(folder)
     marked = outliers(runs)
     if output == "json":
         from daemon.cli.profile.measure import json_of
@@ -127,13 +125,12 @@ def fit(folder: Folder, output: Output = "table") -> None:
 
     Example: stoker profile fit stoker-profiles/plan
     """
-    with errors():
-        from environment.simulation.durations.fitted_model import write_model
-        from environment.simulation.durations.fitting import fit as fitted
-        from profiles.runs import read_runs
+    from environment.simulation.durations.fitted_model import write_model
+    from environment.simulation.durations.fitting import fit as fitted
+    from profiles.runs import read_runs
 
-        model, left_out = fitted(read_runs(folder))
-        path = write_model(folder, model)
+    model, left_out = fitted(read_runs(folder))
+    path = write_model(folder, model)
     if output == "json":
         print_json({**model.model_dump(mode="json"), "left_out": dict(left_out)})
         return
@@ -151,14 +148,13 @@ def plot(
 
     Example: stoker profile plot runs
     """
-    with errors():
-        from agents.experiments.fidelity import draw_runs
-        from profiles.runs import read_runs
+    from agents.experiments.fidelity import draw_runs
+    from profiles.runs import read_runs
 
-        try:
-            draw_runs(read_runs(folder), out)
-        except (OSError, ValueError) as error:
-            raise CommandError(f"--out {out}: {error}") from None
+    try:
+        draw_runs(read_runs(folder), out)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--out {out}: {error}") from None
     print(f"drawn: {out}")
 
 
@@ -170,11 +166,10 @@ def curve(folder: Folder, output: Output = "table") -> None:
 
     Example: stoker profile curve stoker-profiles/sizes
     """
-    with errors():
-        from profiles.curve_check import measured_curves
-        from profiles.runs import read_runs
+    from profiles.curve_check import measured_curves
+    from profiles.runs import read_runs
 
-        curves = measured_curves(read_runs(folder))
+    curves = measured_curves(read_runs(folder))
     if output == "json":
         from dataclasses import asdict
 
@@ -197,13 +192,12 @@ def export(
 
     Example: stoker profile export runs
     """
-    with errors():
-        from profiles.runs import read_about, read_runs
-        from profiles.summary import profiles_of, profiles_text
+    from profiles.runs import read_about, read_runs
+    from profiles.summary import profiles_of, profiles_text
 
-        found = profiles_of(read_runs(folder))
-        machine = read_about(folder).get("machine", {})
-        source = f"{folder.resolve().name}, on {machine.get('cores')} x {machine.get('cpu')}"
+    found = profiles_of(read_runs(folder))
+    machine = read_about(folder).get("machine", {})
+    source = f"{folder.resolve().name}, on {machine.get('cores')} x {machine.get('cpu')}"
     if output == "json":
         print_json({name: made.model_dump() for name, made in found.items()})
         return
@@ -236,17 +230,16 @@ def validate(
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
-    with errors():
-        from agents.experiments.fidelity import report
-        from agents.experiments.revision import sign
-        from daemon.cli.profile.validate_simulator import compared
+    from agents.experiments.fidelity import report
+    from agents.experiments.revision import sign
+    from daemon.cli.profile.validate_simulator import compared
 
-        with progress_bar() as progress:
-            fidelity = compared(folder, workload, policy, progress)
-        command = f"stoker profile validate {folder} --workload {workload} --policy {policy}"
-        with writing(out):
-            report(fidelity, out, command)
-            sign(out)
+    with progress_bar() as progress:
+        fidelity = compared(folder, workload, policy, progress)
+    command = f"stoker profile validate {folder} --workload {workload} --policy {policy}"
+    with writing(out):
+        report(fidelity, out, command)
+        sign(out)
     if output == "json":
         print_json(fidelity.to_json())
         return 0
@@ -285,18 +278,17 @@ def compare(
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
     policies = list(dict.fromkeys(policy.split(",")))
-    with errors():
-        from agents.experiments.real_runs import report
-        from agents.experiments.revision import sign
-        from daemon.cli.profile.compare_on_spark import compared
+    from agents.experiments.real_runs import report
+    from agents.experiments.revision import sign
+    from daemon.cli.profile.compare_on_spark import compared
 
-        with progress_bar() as progress:
-            comparison = compared(folder, workload, policies, runs, cluster, progress)
-        words = ["stoker profile compare", str(folder), "--workload", workload, "--policy", policy]
-        words += ["--runs", str(runs), *([] if cluster is None else ["--cluster", cluster])]
-        with writing(out):
-            report(comparison, out, " ".join(words))
-            sign(out)
+    with progress_bar() as progress:
+        comparison = compared(folder, workload, policies, runs, cluster, progress)
+    words = ["stoker profile compare", str(folder), "--workload", workload, "--policy", policy]
+    words += ["--runs", str(runs), *([] if cluster is None else ["--cluster", cluster])]
+    with writing(out):
+        report(comparison, out, " ".join(words))
+        sign(out)
     from daemon.cli.profile.profile_tables import mostly_failed, show_comparison
 
     if output == "json":
@@ -328,10 +320,9 @@ def ingest(
 
     Example: stoker profile ingest stoker-data --out runs
     """
-    with errors():
-        from daemon.cli.profile.recorded_data import ingested
+    from daemon.cli.profile.recorded_data import ingested
 
-        found = ingested(data_dir, out, cluster, database)
+    found = ingested(data_dir, out, cluster, database)
     runs, jobs = len(found.runs), len(found.workload)
     print(f"Runs: {runs}, jobs: {jobs}, decisions: {found.decisions}, in {out}")
     if found.unread:
@@ -339,21 +330,6 @@ def ingest(
         more = f"; and {len(found.unread) - _NAMED} more" if len(found.unread) > _NAMED else ""
         without = f"{len(found.unread)} of {runs}: without stages, as no event log was read"
         print(f"{without}: {named}{more}")
-
-
-@contextlib.contextmanager
-def errors() -> Iterator[None]:
-    """Convert errors in the input into a CommandError of one line."""
-    from agents.registry import PolicyError
-    from conf.loader import ConfigError
-    from daemon.store.rows.database import StoreError
-    from profiles.runs import ProfileError
-    from profiles.workloads.workload_files import WorkloadError
-
-    try:
-        yield
-    except (PolicyError, ConfigError, WorkloadError, ProfileError, StoreError) as error:
-        raise CommandError(str(error)) from None
 
 
 def _end_in_order(number: int, _: object) -> None:

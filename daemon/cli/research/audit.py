@@ -1,8 +1,6 @@
 """The command `audit`: the cost of Spark applications, computed from event logs without a daemon."""
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -122,16 +120,15 @@ def audit(
     after = day("--since", since)
     files = Files(write_profiles, write_workload, write_cluster, scenario)
     wanted = savings and (output != "csv" or by == "change" or html is not None)
-    with errors():
-        found = audited(logs, prices, vm, None if after is None else _midnight(after))
-        if wanted or files.any:
-            found = replace(found, savings=saved(found, policy, cluster))
-            files.write(found.savings)
-        if html is not None:
-            from audit.report.html import report
+    found = audited(logs, prices, vm, None if after is None else _midnight(after))
+    if wanted or files.any:
+        found = replace(found, savings=saved(found, policy, cluster))
+        files.write(found.savings)
+    if html is not None:
+        from audit.report.html import report
 
-            with writing(html):
-                html.write_text(report(found), encoding="utf-8")
+        with writing(html):
+            html.write_text(report(found), encoding="utf-8")
     if output == "csv" and by == "change":
         from audit.write import write_changes_csv
 
@@ -177,18 +174,3 @@ def audited(logs: list[str], prices: str, vm: str, since: float | None) -> "Audi
 
 def _midnight(of: str) -> float:
     return datetime.fromisoformat(of).replace(tzinfo=UTC).timestamp()
-
-
-@contextlib.contextmanager
-def errors() -> Iterator[None]:
-    """Convert errors in the input into a CommandError of one line."""
-    from agents.registry import PolicyError
-    from audit.log_files import LogsError
-    from audit.prices import PriceError
-    from conf.loader import ConfigError
-    from profiles.workloads.workload_files import WorkloadError
-
-    try:
-        yield
-    except (LogsError, PriceError, ConfigError, PolicyError, WorkloadError) as error:
-        raise CommandError(" ".join(str(error).split())) from None

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daemon.cli.research.simulate import errors
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import Output, print_json
 from daemon.cli.shared.progress import progress_bar
@@ -43,7 +42,7 @@ def bound(
     Example: stoker bound burst --jobs 20
     """
     found: dict[int, Limit] = {}
-    with errors(), progress_bar() as progress:
+    with progress_bar() as progress:
         from agents.bound.instance import BoundError
         from agents.bound.limits import limit_of
         from environment.clusters.cluster_files import load_cluster

@@ -340,9 +340,7 @@ def _writing(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _errors() -> Iterator[None]:
     """Convert errors in the input into a CommandError of one line."""
-    from profiles.workloads.workload_files import WorkloadError
-
     try:
         yield
-    except (ValueError, WorkloadError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise CommandError(str(error)) from None

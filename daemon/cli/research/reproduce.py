@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daemon.cli.research.simulate import belief_of, errors
+from daemon.cli.research.simulate import belief_of
 from daemon.cli.shared.errors import CommandError, writing
 from daemon.cli.shared.options import RESULTS, BeliefOption, ReportFolder
 from daemon.cli.shared.progress import progress_bar
@@ -39,7 +39,7 @@ Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Another number 
 @contextlib.contextmanager
 def running(out: Path) -> Iterator["Runner"]:
     """Yield the runner of a report that goes to `out`; errors in input and output become a CommandError."""
-    with errors(), writing(out), progress_bar() as progress:
+    with writing(out), progress_bar() as progress:
         from agents.experiments.runner import Runner
 
         out.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def results(
 
     Example: stoker reproduce results --quick
     """
-    with errors(), writing(out), progress_bar() as progress:
+    with writing(out), progress_bar() as progress:
         from agents.experiments.results import REPORTS, make_results
 
         names = tuple(name for name in only.split(",") if name)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from daemon.cli.shared.errors import CommandError, writing
+from daemon.cli.shared.errors import writing
 from daemon.cli.shared.options import RESULTS, ReportFolder
 
 
@@ -22,12 +22,8 @@ def shapes(
     """
     from agents.experiments.revision import sign
     from agents.experiments.shapes.report import report
-    from profiles.shapes.runs import ShapeError
 
     with writing(out):
-        try:
-            written = report(out, data)
-        except ShapeError as error:
-            raise CommandError(str(error)) from None
+        written = report(out, data)
         sign(written)
     print(written)

@@ -3,9 +3,8 @@
 `simulation_tables` prints the runs, `sharing_options` the queues and users.
 """
 
-import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -208,23 +207,21 @@ def options_of(
     sizes: str | None = None,
 ) -> "SimulationOptions":
     """Build the simulation's truth and beliefs from a command's options."""
-    with errors():
-        from environment.simulation.durations.fitted_model import FittedDurations, read_model
-        from environment.simulation.options import SimulationOptions
+    from environment.simulation.durations.fitted_model import FittedDurations, read_model
+    from environment.simulation.options import SimulationOptions
 
-        fitted = None if durations is None else FittedDurations(read_model(durations), draw)
-        beliefs, keeping = belief_of(belief), keeping_of(keep)
-        return SimulationOptions(
-            fitted=fitted, belief=beliefs, as_daemon=as_daemon, keeping=keeping, sizes=sizes_of(sizes)
-        )
+    fitted = None if durations is None else FittedDurations(read_model(durations), draw)
+    beliefs, keeping = belief_of(belief), keeping_of(keep)
+    return SimulationOptions(
+        fitted=fitted, belief=beliefs, as_daemon=as_daemon, keeping=keeping, sizes=sizes_of(sizes)
+    )
 
 
 def profiles_of(file: str) -> "Mapping[str, JobProfile]":
     """Load the profiles of --profiles."""
-    with errors():
-        from profiles.job_profile import load_profiles
+    from profiles.job_profile import load_profiles
 
-        return load_profiles(file)
+    return load_profiles(file)
 
 
 def keeping_of(text: str) -> "IdleTimeout":
@@ -309,41 +306,40 @@ def compare_policies(
     for it, the shares of queues or users. The `fallback` decides where a policy fails; `none` does not.
     """
     shared = shared or SharingOptions()
-    with errors():
-        sharing = shared.read()
-        options = replace(options, sharing=sharing)
-        from agents.experiments.comparison import compare, contender
-        from daemon.cli.research import sharing_options as sharing_tables
-        from daemon.cli.research.optimality_gap import distances, limits_of, told
-        from daemon.cli.research.simulation_tables import (
-            cautions,
-            draw,
-            mostly_failed,
-            plain,
-            print_rows,
-            show,
-            timeline,
-        )
+    sharing = shared.read()
+    options = replace(options, sharing=sharing)
+    from agents.experiments.comparison import compare, contender
+    from daemon.cli.research import sharing_options as sharing_tables
+    from daemon.cli.research.optimality_gap import distances, limits_of, told
+    from daemon.cli.research.simulation_tables import (
+        cautions,
+        draw,
+        mostly_failed,
+        plain,
+        print_rows,
+        show,
+        timeline,
+    )
 
-        find_own_policies()
-        contenders = [contender(name) for name in policies if name]
-        second = None if fallback == "none" else contender(fallback)
-        with progress_bar() as progress:
-            every = compare(
-                contenders,
-                workloads,
-                cluster,
-                seeds,
-                jobs=jobs,
-                options=options,
-                fallback=second,
-                progress=progress,
-            )
-            runs = list(every)
-            limits = {
-                name: limits_of(name, cluster, seeds, jobs, options, progress, wanted=bound)
-                for name in (workloads if bound or len(contenders) > 1 else ())
-            }
+    find_own_policies()
+    contenders = [contender(name) for name in policies if name]
+    second = None if fallback == "none" else contender(fallback)
+    with progress_bar() as progress:
+        every = compare(
+            contenders,
+            workloads,
+            cluster,
+            seeds,
+            jobs=jobs,
+            options=options,
+            fallback=second,
+            progress=progress,
+        )
+        runs = list(every)
+        limits = {
+            name: limits_of(name, cluster, seeds, jobs, options, progress, wanted=bound)
+            for name in (workloads if bound or len(contenders) > 1 else ())
+        }
     of_workload = {name: [run for run in runs if run.workload == name] for name in workloads}
     if plot is not None:
         drawn = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
@@ -410,20 +406,19 @@ def workload(
 
     Example: stoker workload burst --seed 5 --out burst.csv
     """
-    with errors():
-        from dataclasses import asdict
+    from dataclasses import asdict
 
-        from profiles.workloads.generators import load_workload
-        from profiles.workloads.workload_files import write_workload
+    from profiles.workloads.generators import load_workload
+    from profiles.workloads.workload_files import write_workload
 
-        found = load_workload(name, seed, jobs)
-        for lost in found.left_out:
-            print(f"stoker: left out: {visible(lost)}", file=sys.stderr)
-        if out is not None:
-            with writing(out):
-                write_workload(found, out)
-            print(f"{'1 job' if len(found) == 1 else f'{len(found)} jobs'} written to {out}")
-            return
+    found = load_workload(name, seed, jobs)
+    for lost in found.left_out:
+        print(f"stoker: left out: {visible(lost)}", file=sys.stderr)
+    if out is not None:
+        with writing(out):
+            write_workload(found, out)
+        print(f"{'1 job' if len(found) == 1 else f'{len(found)} jobs'} written to {out}")
+        return
     if output == "json":
         print_json([asdict(job) for job in found.jobs])
         return
@@ -445,17 +440,3 @@ def workload(
     columns = ("job", "type", "submitted after", "executors", "duration")
     columns += (*(("user", "queue") if users else ()), *(("due within",) if due else ()))
     render.show(render.table(columns, rows, right=("submitted after", "duration", "due within")))
-
-
-@contextlib.contextmanager
-def errors() -> Iterator[None]:
-    """Convert errors in the input into a CommandError of one line."""
-    from agents.registry import PolicyError
-    from conf.loader import ConfigError
-    from environment.simulation.simulator import StuckError
-    from profiles.workloads.workload_files import WorkloadError
-
-    try:
-        yield
-    except (PolicyError, ConfigError, WorkloadError, StuckError) as error:
-        raise CommandError(str(error)) from None

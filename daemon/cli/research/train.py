@@ -63,12 +63,10 @@ def train(
     """
     from concurrent.futures.process import BrokenProcessPool
 
-    from agents.registry import PolicyError
-    from conf.loader import ConfigError, find, load
+    from conf.loader import find, load
     from conf.schema.training import TrainingSpec
     from daemon.cli.research.training_summary import left_out, what_came, what_next
     from daemon.cli.shared.job_file import assignments
-    from profiles.workloads.workload_files import WorkloadError
 
     try:
         path = find(str(config))
@@ -96,8 +94,6 @@ def train(
                 tensorboard=tensorboard,
                 listener=lambda record: progress(record.iteration, record.iterations, _in_a_line(record)),
             )
-    except (ConfigError, PolicyError, WorkloadError) as error:
-        raise CommandError(str(error)) from None
     except BrokenProcessPool:
         text = "a process that watches the teacher was killed; with less memory than it needs, set threads: 1"
         raise CommandError(text) from None
@@ -224,9 +220,6 @@ def _write_card(model: str, runs: "Sequence[SimulatedRun]", cluster: str, out: P
 
 def _learned(model: str) -> str:
     """The policy that decides as the model says, as `simulate --policy` takes it."""
-    from agents.drl.model_folder import TrainedModelError, find_model, read_spec
+    from agents.drl.model_folder import find_model, read_spec
 
-    try:
-        return f"{read_spec(find_model(model)).algorithm}:model={model}"
-    except TrainedModelError as error:
-        raise CommandError(str(error)) from None
+    return f"{read_spec(find_model(model)).algorithm}:model={model}"

@@ -1,22 +1,17 @@
 """Ranks shapes for a type of jobs by the options of `stoker shapes`."""
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from audit.log_files import LogsError
 from conf.auto_bounds import amount_of, auto_bounds, is_auto
-from conf.loader import ConfigError
 from daemon.cli.shapes.shape_runs import read_places
 from daemon.cli.shared.errors import CommandError
-from daemon.store.rows.database import StoreError
 from environment.clusters.cluster_files import load_cluster
 from environment.shape_kinds import kinds_of
-from profiles.runs import ProfileError
 from profiles.shapes.advice import ShapeAdvice, advise, open_shapes
 from profiles.shapes.belief import by_type
 from profiles.shapes.candidates import OpenShape
 from profiles.shapes.errors import KnownTypes
-from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
+from profiles.shapes.runs import JobShape, ShapeRun
 from profiles.shapes.sources import UNPRICED
 
 
@@ -33,8 +28,7 @@ def advised(
     CommandError where one of them cannot be used, or no shape is left.
     """
     within = _within(bounds)
-    with _errors():
-        return _advised(type_name, places, cluster, within, beta, input_gib)
+    return _advised(type_name, places, cluster, within, beta, input_gib)
 
 
 def _advised(
@@ -78,12 +72,3 @@ def _within(options: Mapping[str, str]) -> OpenShape:
         except ValueError as error:
             raise CommandError(f"--{name}: {error}") from None
     return OpenShape.of(**bounds)
-
-
-@contextlib.contextmanager
-def _errors() -> Iterator[None]:
-    """Convert errors in the input into a CommandError of one line."""
-    try:
-        yield
-    except (ShapeError, ConfigError, ProfileError, LogsError, StoreError) as error:
-        raise CommandError(" ".join(str(error).split())) from None

@@ -24,15 +24,12 @@ Settings = Annotated[
 
 def read_config(config: Path | None, settings: list[str] | None) -> "tuple[Config, Path]":
     """The config and the folder that it is in; CommandError when it is none."""
-    from conf.loader import SHIPPED, ConfigError, load
+    from conf.loader import SHIPPED, load
     from conf.schema import Config
     from daemon.cli.shared.job_file import assignments
 
     path = config or SHIPPED / "default.yaml"
-    try:
-        return load(path, Config, assignments(settings or [], "--set")), path.absolute().parent
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
+    return load(path, Config, assignments(settings or [], "--set")), path.absolute().parent
 
 
 def find_own_policies(config: Path | None = None) -> None:

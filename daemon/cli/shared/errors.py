@@ -9,11 +9,13 @@ from types import MappingProxyType
 import typer
 from typer.exceptions import TyperException
 
+from conf.errors import ReportedError
+
 #: Bad input, or no daemon to talk to.
 BAD_INPUT = 2
 
 
-class CommandError(Exception):
+class CommandError(ReportedError):
     """Ends a command: each line of the text goes to stderr after `stoker: `."""
 
     def __init__(self, text: str, exit_code: int = BAD_INPUT) -> None:

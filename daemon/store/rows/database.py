@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from conf.errors import ReportedError
 from daemon.store.rows import sqlite_file
 from daemon.store.rows.checksummed import UnreadableRowError
 
@@ -56,7 +57,7 @@ _PLAINLY = {
 }
 
 
-class StoreError(Exception):
+class StoreError(ReportedError):
     """The store cannot be read or written; the text says which one and why."""
 
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+from conf.errors import ReportedError
 from environment.policy_faults import FOREIGN, placed
 from environment.types import Decision, EndedJob, Wait
 
 
-class StuckError(RuntimeError):
+class StuckError(ReportedError, RuntimeError):
     """A policy waits although nothing will happen, or cannot learn; the text names job and reason."""
 
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from conf.errors import ReportedError
 from conf.util.counted import counted
 from framework.spark.install.homes import version_in
 from framework.spark.install.java import java_version
@@ -58,7 +59,7 @@ _STDERR = 2
 _SHARING_SECONDS = 180.0
 
 
-class SparkFetchError(Exception):
+class SparkFetchError(ReportedError):
     """A Spark could not be fetched or removed; the message is for the user that requested it."""
 
 
