@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import CommandError, naming
 from daemon.cli.shared.fetching import Fetched, fetches
 from daemon.cli.shared.options import ListOutput
 
@@ -131,13 +131,11 @@ def compare_policies(
 
 def _options(texts: list[str]) -> dict[str, Any]:
     """The options as YAML values, so that `beta=0.75` is a number."""
-    from conf.loader import ConfigError, plain_value
+    from conf.loader import plain_value
     from daemon.cli.shared.job_file import assignments
 
-    try:
+    with naming("options: "):
         return {key: plain_value(value, key) for key, value in assignments(texts, "options").items()}
-    except ConfigError as error:
-        raise CommandError(f"options: {error}") from None
 
 
 def _status(answer: Any) -> Fetched:

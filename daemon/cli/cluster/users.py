@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from stoker.characters import visible
 
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import CommandError, naming
 from daemon.cli.shared.fetching import Fetched, fetches
 
 if TYPE_CHECKING:
@@ -181,10 +181,8 @@ def _seconds(text: str | None) -> float | None:
 
     if text is None:
         return None
-    try:
+    with naming("--expires: "):
         found = seconds(text)
-    except ValueError as error:
-        raise CommandError(f"--expires: {error}") from None
     if found <= 0:
         raise CommandError(f"--expires: should be a time with its unit, such as 30d, found {text!r}")
     return found

@@ -11,7 +11,7 @@ from stoker import Stoker, flows
 from stoker.flows import Flow
 
 from conf.uploaded_file import uploaded
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import CommandError, naming
 
 
 def is_here(url: str) -> bool:
@@ -52,10 +52,8 @@ def name_files(client: Stoker, spec: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 
 def _check_name(path: Path) -> None:
-    try:
+    with naming(""):
         uploaded(f"{flows.SCHEME}:{'0' * 64}/{path.name}")
-    except ValueError as error:
-        raise CommandError(str(error)) from None
 
 
 def _is_own(family: int, address: Any) -> bool:

@@ -22,7 +22,7 @@ from daemon.cli.shared.daemon_config import (
     sqlite_file_of,
     url_of,
 )
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import CommandError, naming
 from daemon.cli.shared.options import Ca, Output, TokenFile, print_json
 
 if TYPE_CHECKING:
@@ -255,10 +255,8 @@ def _mebibytes(text: str | None) -> int | None:
         return None
     from conf.units import memory_mib
 
-    try:
+    with naming("--size: "):
         return memory_mib(text)
-    except ValueError as error:
-        raise CommandError(f"--size: {error}") from None
 
 
 def _progress(verb: str) -> Callable[[str], None]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from stoker.characters import visible
 
-from daemon.cli.shared.errors import CommandError, writing
+from daemon.cli.shared.errors import CommandError, naming, writing
 from daemon.cli.shared.options import RESULTS, Ca, Output, TokenFile, connect, print_json
 from daemon.cli.shared.progress import progress_bar
 
@@ -151,10 +151,9 @@ def plot(
     from agents.experiments.fidelity import draw_runs
     from profiles.runs import read_runs
 
-    try:
-        draw_runs(read_runs(folder), out)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--out {out}: {error}") from None
+    runs = read_runs(folder)
+    with naming(f"--out {out}: ", (OSError, ValueError)):
+        draw_runs(runs, out)
     print(f"drawn: {out}")
 
 

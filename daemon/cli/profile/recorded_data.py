@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from conf.schema.training import TrainingSpec
-from daemon.cli.shared.errors import CommandError, writing
+from daemon.cli.shared.errors import CommandError, naming, writing
 from daemon.maintenance.recorded_runs import History, workload_of_runs
 from daemon.store.job_store import Store
 from environment.clusters.cluster_files import load_cluster
@@ -47,10 +47,8 @@ def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = Non
     with contextlib.closing(Store(database or f"sqlite:///{data_dir.absolute() / 'stoker.db'}")) as store:
         history = History(store, data_dir, cpus)
         found, steps = list(history.runs()), history.steps()
-    try:
+    with naming(f"{data_dir}: nothing to learn from: "):
         workload = workload_of_runs(found)
-    except ValueError as error:
-        raise CommandError(f"{data_dir}: nothing to learn from: {error}") from None
     runs = [run for run, _ in found]
     sparks = ", ".join(sorted({record.job.spark for _, record in found}))
     with writing(out):

@@ -1,6 +1,5 @@
 """The commands about OgaSched's bench: `oga run`, `oga sweep`, `oga reproduce`. They need no daemon."""
 
-import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -9,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daemon.cli.research.reproduce import FirstSeed, Seeds, running
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.research.reproduce import FirstSeed, Seeds, reproducing
+from daemon.cli.shared.errors import CommandError, naming
 from daemon.cli.shared.options import RESULTS, Output, ReportFolder, print_json, with_groups
 from daemon.cli.shared.progress import progress_bar
 
@@ -189,7 +188,7 @@ def run(
         _refuse_beside_load(context)
     if save is not None and setting.seeds > 1:
         raise CommandError("--save: one environment, so one seed")
-    with _errors(), progress_bar() as progress:
+    with naming("", (OSError, ValueError)), progress_bar() as progress:
         from agents.oga.bench import compare
         from agents.oga.environments import load_environment, save_environment
 
@@ -221,7 +220,7 @@ def sweep(
     Example: stoker oga sweep --over contention --values 1,5,10
     """
     told: list[tuple[str, list[Summary]]] = []
-    with _errors(), progress_bar() as progress:
+    with naming("", (OSError, ValueError)), progress_bar() as progress:
         from agents.oga.bench import compare
 
         for value in values.split(","):
@@ -247,14 +246,10 @@ def reproduce(
 
     Example: stoker oga reproduce
     """
-    with _errors(), running(out) as runner:
-        from agents.experiments.revision import sign
-        from agents.experiments.seed_register import seeds_of
+    with naming("", (OSError, ValueError)), reproducing(out, "zhao2023", seeds, seed) as this:
         from agents.experiments.zhao2023.report import report
 
-        written = report(out, seeds_of("zhao2023", seeds, seed), runner, alibaba)
-        sign(written)
-    print(written)
+        this.written = report(out, this.seeds, this.runner, alibaba)
 
 
 def _refuse_beside_load(context: typer.Context) -> None:
@@ -318,29 +313,12 @@ def _cell(summary: "Summary") -> str:
 def _draw(summaries: "Sequence[Summary]", path: Path) -> None:
     from agents.experiments.zhao2023.plots import draw_rewards
 
-    with _writing(path):
+    with naming(f"--plot {path}: ", (OSError, ValueError)):
         draw_rewards(summaries, path)
 
 
 def _draw_sweep(over: str, told: "Sequence[tuple[str, Sequence[Summary]]]", path: Path) -> None:
     from agents.experiments.zhao2023.plots import draw_sweep
 
-    with _writing(path):
+    with naming(f"--plot {path}: ", (OSError, ValueError)):
         draw_sweep(over, told, path)
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--plot {path}: {error}") from None
-
-
-@contextlib.contextmanager
-def _errors() -> Iterator[None]:
-    """Convert errors in the input into a CommandError of one line."""
-    try:
-        yield
-    except (ValueError, OSError) as error:
-        raise CommandError(str(error)) from None

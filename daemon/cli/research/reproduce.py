@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
     from agents.experiments.runner import Runner
+    from agents.experiments.seed_register import SeedRange
 
 reproduce = typer.Typer(
     help="Run a whole comparison again, and write its report.", rich_markup_mode=None, no_args_is_help=True
@@ -36,15 +38,29 @@ FirstSeed = Annotated[
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")]
 
 
+@dataclass
+class Reproduction:
+    """A report that is made: its runs and seeds, and its file once it is written."""
+
+    runner: "Runner"
+    seeds: "SeedRange"
+    written: Path = Path()
+
+
 @contextlib.contextmanager
-def running(out: Path) -> Iterator["Runner"]:
-    """Yield the runner of a report that goes to `out`; errors in input and output become a CommandError."""
+def reproducing(out: Path, name: str, seeds: int, first: int | None) -> Iterator[Reproduction]:
+    """Yield the report to be written into `out`; then sign it, and print its path."""
     with writing(out), progress_bar() as progress:
+        from agents.experiments.revision import sign
         from agents.experiments.runner import Runner
+        from agents.experiments.seed_register import seeds_of
 
         out.mkdir(parents=True, exist_ok=True)
         with Runner(out, progress) as runner:
-            yield runner
+            report = Reproduction(runner, seeds_of(name, seeds, first))
+            yield report
+            sign(report.written)
+    print(report.written)
 
 
 @reproduce.command("results")
@@ -85,14 +101,10 @@ def baselines(
 
     Example: stoker reproduce baselines --seeds 2
     """
-    with running(out) as runner:
+    with reproducing(out, "baselines", seeds, seed) as this:
         from agents.experiments.reports import report_baselines
-        from agents.experiments.revision import sign
-        from agents.experiments.seed_register import seeds_of
 
-        written = report_baselines(out, seeds_of("baselines", seeds, seed), runner, belief_of(belief))
-        sign(written)
-    print(written)
+        this.written = report_baselines(out, this.seeds, this.runner, belief_of(belief))
 
 
 @reproduce.command("belief")
@@ -103,14 +115,10 @@ def belief(out: ReportFolder = RESULTS, seeds: Seeds = 20, seed: FirstSeed = Non
 
     Example: stoker reproduce belief --seeds 2
     """
-    with running(out) as runner:
+    with reproducing(out, "belief", seeds, seed) as this:
         from agents.experiments.belief_report import report
-        from agents.experiments.revision import sign
-        from agents.experiments.seed_register import seeds_of
 
-        written = report(out, seeds_of("belief", seeds, seed), runner, jobs)
-        sign(written)
-    print(written)
+        this.written = report(out, this.seeds, this.runner, jobs)
 
 
 @reproduce.command("islam2022")
@@ -135,16 +143,12 @@ def islam2022(
 
     Example: stoker reproduce islam2022 --seeds 2
     """
-    with running(out) as runner:
+    with reproducing(out, "islam2022", seeds, seed) as this:
         from agents.experiments.islam2022.report import report
-        from agents.experiments.revision import sign
         from agents.experiments.seed_register import seeds_of
 
         scaled = seeds_of("islam2022", scaled_seeds, seed)
-        own = seeds_of("islam2022", seeds, seed)
-        written = report(out, own, scaled, runner, curves or (), jobs, belief_of(belief))
-        sign(written)
-    print(written)
+        this.written = report(out, this.seeds, scaled, this.runner, curves or (), jobs, belief_of(belief))
 
 
 @reproduce.command("elastic")
@@ -157,14 +161,10 @@ def elastic(
 
     Example: stoker reproduce elastic --seeds 2
     """
-    with running(out) as runner:
+    with reproducing(out, "elastic", seeds, seed) as this:
         from agents.experiments.elastic.report import report
-        from agents.experiments.revision import sign
-        from agents.experiments.seed_register import seeds_of
 
-        written = report(out, seeds_of("elastic", seeds, seed), runner, jobs)
-        sign(written)
-    print(written)
+        this.written = report(out, this.seeds, this.runner, jobs)
 
 
 @reproduce.command("decisions")
@@ -180,14 +180,10 @@ def decisions(
 
     Example: stoker reproduce decisions --seeds 2
     """
-    with running(out) as runner:
+    with reproducing(out, "decisions", seeds, seed) as this:
         from agents.experiments.decisions.report import QUICK, Extent, report
-        from agents.experiments.revision import sign
-        from agents.experiments.seed_register import seeds_of
 
-        written = report(out, seeds_of("decisions", seeds, seed), QUICK if quick else Extent(), runner)
-        sign(written)
-    print(written)
+        this.written = report(out, this.seeds, QUICK if quick else Extent(), this.runner)
 
 
 @reproduce.command("sharing")
@@ -200,14 +196,10 @@ def sharing(
 
     Example: stoker reproduce sharing --seeds 2
     """
-    with running(out) as runner:
-        from agents.experiments.revision import sign
-        from agents.experiments.seed_register import seeds_of
+    with reproducing(out, "sharing", seeds, seed) as this:
         from agents.experiments.sharing.report import report
 
-        written = report(out, seeds_of("sharing", seeds, seed), runner, jobs)
-        sign(written)
-    print(written)
+        this.written = report(out, this.seeds, this.runner, jobs)
 
 
 @reproduce.command("estimates")
@@ -222,11 +214,7 @@ def estimates(
 
     Example: stoker reproduce estimates --seeds 3
     """
-    with running(out) as runner:
+    with reproducing(out, "estimates", seeds, seed) as this:
         from agents.experiments.estimates.report import report
-        from agents.experiments.revision import sign
-        from agents.experiments.seed_register import seeds_of
 
-        written = report(out, seeds_of("estimates", seeds, seed), runner, jobs, every)
-        sign(written)
-    print(written)
+        this.written = report(out, this.seeds, this.runner, jobs, every)

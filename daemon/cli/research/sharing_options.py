@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from conf.util.counted import counted
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import naming
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
@@ -146,10 +146,8 @@ def draw(
 
     queues = sharing.queues if sharing else None
     found = {run.policy: shares_over_time(run.result, queues, by) for run in reversed(runs)}
-    try:
+    with naming(f"--plot-shares {path}: ", (OSError, ValueError)):
         draw_shares(dict(reversed(found.items())), path)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--plot-shares {path}: {error}") from None
 
 
 _COLUMNS = ("who", "weight", "share %", "fair %", "slow", "95 %", "wait s", "late", "cost $")

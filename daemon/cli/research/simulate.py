@@ -4,7 +4,7 @@
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,19 +15,14 @@ from stoker.characters import visible
 from conf.defaults import SPOT_ERROR
 from daemon.cli.research.sharing_options import SharingOptions
 from daemon.cli.shared.daemon_config import find_own_policies
-from daemon.cli.shared.errors import CommandError, writing
+from daemon.cli.shared.errors import naming, writing
 from daemon.cli.shared.options import BeliefOption, Output, print_json, with_groups
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
-    from environment.decisions.sizing import Sizes
-    from environment.pools import Consolidation, IdleTimeout
     from environment.simulation.durations.beliefs import Belief
-    from environment.simulation.durations.spot_beliefs import SpotBelief
     from environment.simulation.options import SimulationOptions
-    from profiles.job_profile import JobProfile
-    from profiles.workloads.varied import Varied
 
 COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
 
@@ -173,13 +168,28 @@ def simulate(
 
     Example: stoker simulate --workload burst --policy ff,greedy,lookahead --seeds 3
     """
+    from environment.decisions.sizing import Sizes
+    from environment.pools import Consolidation
+    from environment.simulation.durations.spot_beliefs import SpotBelief
+    from profiles.job_profile import load_profiles
+    from profiles.workloads.varied import read_varied
+
     names = ",".join(policy) if policy else COMPARED
     numbers = range(seed, seed + seeds)
-    options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
-    options = replace(options, spot_belief=spot_belief_of(spot_belief), most_events=most_events)
-    options = replace(options, vary=varied_of(vary), consolidation=consolidation_of(consolidate))
+    options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon)
+    options = replace(options, most_events=most_events)
+    with naming("--"):
+        options = replace(options, consolidation=Consolidation.read(consolidate))
+    with naming("--spot-belief: "):
+        options = replace(options, spot_belief=SpotBelief.read(spot_belief))
+    if sizes is not None:
+        with naming("--sizes: "):
+            options = replace(options, sizes=Sizes.read(sizes))
+    if vary is not None:
+        with naming("--vary: "):
+            options = replace(options, vary=read_varied(vary))
     if profiles is not None:
-        options = replace(options, profiles=profiles_of(profiles))
+        options = replace(options, profiles=load_profiles(profiles))
     compare_policies(
         names.split(","),
         [workload],
@@ -204,84 +214,24 @@ def options_of(
     *,
     keep: str = "break_even",
     as_daemon: bool = False,
-    sizes: str | None = None,
 ) -> "SimulationOptions":
     """Build the simulation's truth and beliefs from a command's options."""
+    from environment.pools import IdleTimeout
     from environment.simulation.durations.fitted_model import FittedDurations, read_model
     from environment.simulation.options import SimulationOptions
 
     fitted = None if durations is None else FittedDurations(read_model(durations), draw)
-    beliefs, keeping = belief_of(belief), keeping_of(keep)
-    return SimulationOptions(
-        fitted=fitted, belief=beliefs, as_daemon=as_daemon, keeping=keeping, sizes=sizes_of(sizes)
-    )
-
-
-def profiles_of(file: str) -> "Mapping[str, JobProfile]":
-    """Load the profiles of --profiles."""
-    from profiles.job_profile import load_profiles
-
-    return load_profiles(file)
-
-
-def keeping_of(text: str) -> "IdleTimeout":
-    """Parse --keep."""
-    from environment.pools import IdleTimeout
-
-    try:
-        return IdleTimeout.read(text)
-    except ValueError as error:
-        raise CommandError(f"--{error}") from None
-
-
-def consolidation_of(text: str) -> "Consolidation":
-    """Parse --consolidate."""
-    from environment.pools import Consolidation
-
-    try:
-        return Consolidation.read(text)
-    except ValueError as error:
-        raise CommandError(f"--{error}") from None
-
-
-def sizes_of(text: str | None) -> "Sizes":
-    """Parse --sizes."""
-    from environment.decisions.sizing import Sizes
-
-    try:
-        return Sizes() if text is None else Sizes.read(text)
-    except ValueError as error:
-        raise CommandError(f"--sizes: {error}") from None
-
-
-def spot_belief_of(text: str) -> "SpotBelief":
-    """Parse --spot-belief."""
-    from environment.simulation.durations.spot_beliefs import SpotBelief
-
-    try:
-        return SpotBelief.read(text)
-    except ValueError as error:
-        raise CommandError(f"--spot-belief: {error}") from None
-
-
-def varied_of(text: str | None) -> "tuple[Varied, ...]":
-    """Parse --vary."""
-    from profiles.workloads.varied import read_varied
-
-    try:
-        return () if text is None else read_varied(text)
-    except ValueError as error:
-        raise CommandError(f"--vary: {error}") from None
+    with naming("--"):
+        keeping = IdleTimeout.read(keep)
+    return SimulationOptions(fitted=fitted, belief=belief_of(belief), as_daemon=as_daemon, keeping=keeping)
 
 
 def belief_of(text: str) -> "Belief":
     """Parse --belief."""
     from environment.simulation.durations.beliefs import Belief
 
-    try:
+    with naming("--"):
         return Belief.read(text)
-    except ValueError as error:
-        raise CommandError(f"--{error}") from None
 
 
 def compare_policies(
@@ -360,9 +310,7 @@ def compare_policies(
             print(f"stoker: {line}", file=sys.stderr)
     if output == "csv":
         print_rows(runs, rows)
-        _fail_for(mostly_failed(runs, fallback))
-        return runs
-    if output == "json":
+    elif output == "json":
         print_json(
             [
                 plain(run)
@@ -371,9 +319,7 @@ def compare_policies(
                 for run in runs
             ]
         )
-        _fail_for(mostly_failed(runs, fallback))
-        return runs
-    for name, found in of_workload.items():
+    for name, found in of_workload.items() if output == "table" else ():
         if len(workloads) > 1:
             print(f"\n{name}")
         show(found, fallback, notes[name])
@@ -381,16 +327,12 @@ def compare_policies(
             print(line)
         if by is not None:
             sharing_tables.show(found, by, sharing)
-    _fail_for(mostly_failed(runs, fallback))
-    return runs
-
-
-def _fail_for(lines: Sequence[str]) -> None:
-    """Print these lines on stderr and exit with code 1, if there are any: the tables are no comparison."""
-    for line in lines:
+    failed = mostly_failed(runs, fallback)
+    for line in failed:
         print(f"stoker: {line}", file=sys.stderr)
-    if lines:
+    if failed:  # the tables are no comparison
         raise typer.Exit(1)
+    return runs
 
 
 def workload(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stoker.characters import visible
 
 from conf.util.counted import counted
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import naming
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
@@ -238,20 +238,16 @@ def draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:
     from agents.experiments import reports
     from agents.experiments.comparison import statistics_of
 
-    try:
+    with naming(f"--plot {path}: ", (OSError, ValueError)):
         reports.draw(statistics_of(runs), title, path)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--plot {path}: {error}") from None
 
 
 def timeline(runs: "list[SimulatedRun]", path: Path) -> None:
     """Draw which jobs each VM held; CommandError when the file cannot be written."""
     from agents.experiments.timeline import draw_timeline
 
-    try:
+    with naming(f"--plot-timeline {path}: ", (OSError, ValueError)):
         left_out = draw_timeline(runs, path)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--plot-timeline {path}: {error}") from None
     if left_out:
         left = f"{counted(left_out, 'VM')} left out, which held executors for the shortest time"
         print(f"stoker: {path}: {left}", file=sys.stderr)

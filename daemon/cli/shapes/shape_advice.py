@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from conf.auto_bounds import amount_of, auto_bounds, is_auto
 from daemon.cli.shapes.shape_runs import read_places
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import CommandError, naming
 from environment.clusters.cluster_files import load_cluster
 from environment.shape_kinds import kinds_of
 from profiles.shapes.advice import ShapeAdvice, advise, open_shapes
@@ -67,8 +67,6 @@ def _within(options: Mapping[str, str]) -> OpenShape:
     """Bounds by the options; CommandError that names the option."""
     bounds = {}
     for name, text in options.items():
-        try:
+        with naming(f"--{name}: "):
             bounds[name] = auto_bounds(name, text) if is_auto(text) else (amount_of(name, text),) * 2
-        except ValueError as error:
-            raise CommandError(f"--{name}: {error}") from None
     return OpenShape.of(**bounds)

@@ -41,6 +41,15 @@ def what_was_wrong(error: TyperException) -> str:
 
 
 @contextlib.contextmanager
+def naming(option: str, kinds: type[Exception] | tuple[type[Exception], ...] = ValueError) -> Iterator[None]:
+    """Convert errors of these kinds into a CommandError that begins with the option or place."""
+    try:
+        yield
+    except kinds as error:
+        raise CommandError(f"{option}{error}") from None
+
+
+@contextlib.contextmanager
 def writing(out: Path) -> Iterator[None]:
     """Convert an OSError while writing to the place of --out into a CommandError of one line."""
     try:
