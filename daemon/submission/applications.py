@@ -10,7 +10,7 @@ import contextlib
 import hmac
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -24,12 +24,12 @@ from daemon.launch.driver_failures import ended, failure_line
 from daemon.launch.launcher import Launcher
 from daemon.schemas.applications import (
     Admit,
-    Goodbye,
-    Orders,
-    RegisteredApplication,
-    Registration,
-    ServedSpark,
-    WantedExecutors,
+    ApplicationBody,
+    GoodbyeBody,
+    LostBody,
+    OrdersBody,
+    ProfileBody,
+    RegisteredBody,
 )
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import ClientDriver, SubmittedSpec
@@ -111,7 +111,7 @@ class Applications:
 
     # ---- messages of drivers -----------------------------------------------------------------------
 
-    def register(self, asked: Registration, admit: Admit) -> RegisteredApplication:
+    def register(self, asked: ApplicationBody, admit: Admit) -> RegisteredBody:
         """Create a job for a user's running driver; it is on disk when this returns.
 
         RejectedError when its properties are impossible, or not permitted to the user.
@@ -121,19 +121,19 @@ class Applications:
             raise RejectedError(
                 422, "Not a driver", "secret: missing; executors authenticate their driver by it"
             )
-        secret = asked.secret
+        secret, driver = asked.secret, asked.driver
         made: JobRecord | None = None
 
         def keep(job: JobRecord) -> None:
             nonlocal made
             made = job
             key = application_key(job.job.id, secret)
-            record = ApplicationRecord(key, secret, asked.application_id, asked.host, asked.port)
+            record = ApplicationRecord(key, secret, asked.application_id, driver.host, driver.port)
             with self._lock:
                 self._sessions[job.job.id] = _DriverSession(key, client=True, record=job)
             self._records.keep(job.job.id, record)
 
-        submitted = SubmittedSpec(spec, None, ClientDriver(asked.ui or asked.host, keep), submitter)
+        submitted = SubmittedSpec(spec, None, ClientDriver(driver.ui or driver.host, keep), submitter)
         (admission,) = (found[submitted] for found in self._intake.accept([submitted]) if found)
         if isinstance(admission, StoreError) and made is not None:
             why = f"its driver's address cannot be stored: {admission}"
@@ -141,19 +141,20 @@ class Applications:
             raise RejectedError(503, "The application cannot be stored", why) from admission
         if isinstance(admission, Exception):
             raise admission
-        job = admission[0].job
-        return RegisteredApplication(job.id, application_key(job.id, secret), HEARTBEAT, job.begins_with)
+        record = admission[0]
+        return _registered(record, application_key(record.job.id, secret))
 
-    def attach(self, job_id: str, key: str | None, asked: Registration) -> RegisteredApplication:
+    def attach(self, job_id: str, key: str | None, asked: ApplicationBody) -> RegisteredBody:
         """Note where the driver of a job is that was started here, or that registered before."""
         session = self._session(job_id, key)
         kept = self._records.kept(job_id)
         secret = kept.secret if kept is not None else ""
-        record = ApplicationRecord(session.key, secret, asked.application_id, asked.host, asked.port)
+        driver = asked.driver
+        record = ApplicationRecord(session.key, secret, asked.application_id, driver.host, driver.port)
         self._records.keep(job_id, record)
-        return RegisteredApplication(job_id, session.key, HEARTBEAT, session.record.job.begins_with)
+        return _registered(session.record, session.key)
 
-    def ask(self, job_id: str, key: str | None, totals: Sequence[WantedExecutors]) -> str:
+    def ask(self, job_id: str, key: str | None, totals: Sequence[ProfileBody]) -> str:
         """Note how many executors the driver wants now; why it gets fewer, empty when it does not.
 
         It says that once: it is stored when this returns, or RejectedError has it said again.
@@ -176,7 +177,7 @@ class Applications:
         self._session(job_id, key)
         self._note(ev.ExecutorsReleased(self._now(), job_id, tuple(sorted(set(numbers)))))
 
-    def heartbeat(self, job_id: str, key: str | None) -> Orders:
+    def heartbeat(self, job_id: str, key: str | None) -> OrdersBody:
         """Record that the driver is alive, and return its orders."""
         session = self._session(job_id, key)
         with self._lock:
@@ -184,12 +185,17 @@ class Applications:
             record, lost = session.record, tuple(session.lost)
             to_leave = dict(sorted(session.to_leave.items()))
         if record.ended:
-            return Orders(stop=f"{job_id} {_ENDS[record.state]}: {record.reason}")
-        waits = record.reason if record.state in _WAITS else None
-        alone = are_late(to_leave.values(), self._now())
-        return Orders(waits=waits, lost=lost, decommission=tuple(to_leave), alone=alone)
+            stop = f"{job_id} {_ENDS[record.state]}: {record.reason}"
+            return OrdersBody(stop=stop, waits=None, lost=[], decommission=[], alone=False)
+        return OrdersBody(
+            stop=None,
+            waits=record.reason if record.state in _WAITS else None,
+            lost=[LostBody(number=number, reason=reason) for number, reason in lost],
+            decommission=list(to_leave),
+            alone=are_late(to_leave.values(), self._now()),
+        )
 
-    def leave(self, job_id: str, key: str | None, goodbye: Goodbye) -> None:
+    def leave(self, job_id: str, key: str | None, goodbye: GoodbyeBody) -> None:
         """The driver says goodbye: a user's ends its job with that, another wants executors no more."""
         session = self._session(job_id, key)
         if session.record.ended:
@@ -210,13 +216,13 @@ class Applications:
             why = "its driver ended by System.exit, with an unknown code"
         self._put_and_wait(ev.DriverEnded(self._now(), job_id, code, why, state=state), _LEAVE_PATIENCE)
 
-    def sparks(self) -> tuple[str, Sequence[ServedSpark]]:
-        """Where executors reach drivers on this host; the Sparks that are served, the default one first."""
+    def sparks(self) -> tuple[str, Mapping[str, str]]:
+        """Address of drivers on this host, and the version of each Spark by name, the default first."""
         homes = self._launcher.homes
-        served = []
+        served = {}
         for name in homes.names():
             with contextlib.suppress(ValueError):  # its content is not that of its name
-                served.append(ServedSpark(name, homes.there(name).version))
+                served[name] = homes.there(name).version
         return self._launcher.driver_host, served
 
     def jar(self, name: str) -> Path:
@@ -342,3 +348,8 @@ class Applications:
 
 
 _ENDS = {"finished": "has ended", "failed": "has failed", "killed": "was ended"}
+
+
+def _registered(record: JobRecord, key: str) -> RegisteredBody:
+    job = record.job
+    return RegisteredBody(id=job.id, key=key, heartbeat=HEARTBEAT, executors=job.begins_with)

@@ -12,7 +12,7 @@ from conf.schema import JobSpec
 from conf.units import checked_resources
 from conf.util.counted import counted
 from daemon.core.errors import RejectedError
-from daemon.schemas.applications import Registration
+from daemon.schemas.applications import ApplicationBody
 from environment.resources import Resources
 from framework.spark.executor_resources import resource_name
 from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB, executor_cores
@@ -47,7 +47,7 @@ _OF_SPARK = frozenset({"cores", "memory", "memoryOverhead", "offHeap", "pyspark.
 _MOST_CORES = 1024
 
 
-def registered_spec(asked: Registration, spark_for: Callable[[str], str]) -> JobSpec:
+def registered_spec(asked: ApplicationBody, spark_for: Callable[[str], str]) -> JobSpec:
     """The job of a user's driver; `spark_for` names the Spark here that is of its version. RejectedError."""
     try:
         name = spark_for(asked.spark)

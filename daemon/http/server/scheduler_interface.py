@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from daemon.core.cluster_status import ClusterStatus
 from daemon.core.status import BudgetStatus, Health, LogChunk, PolicyStatus, QueuePositions
-from daemon.schemas.applications import ApplicationDoor
 from daemon.store.queries.insert_jobs import Added, Admission, SubmittedSpec
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from daemon.queues.queue_service import QueueService
     from daemon.queues.queue_snapshot import QueueSnapshot
     from daemon.scheduler.stage_timings import Stages
+    from daemon.submission.applications import Applications
     from daemon.vms.termination_endpoint import TerminationEndpoint
     from daemon.what_if.what_if import JobForecast, WhatIfService
     from environment.types import Job
@@ -147,7 +147,7 @@ class Scheduler(LiveStatus, Protocol):
         ...
 
     @property
-    def applications(self) -> ApplicationDoor:
+    def applications(self) -> "Applications":
         """Endpoint for drivers that ask for executors themselves."""
         ...
 

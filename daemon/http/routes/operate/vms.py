@@ -6,8 +6,9 @@ from fastapi import FastAPI, Path
 from pydantic import AwareDatetime, Field
 from stoker.characters import LONGEST_NAME
 
-from daemon.http.routes.spark.applications import DoneBody, DriverMessage, Key, bearer
+from daemon.http.routes.spark.applications import Key, bearer
 from daemon.http.server.scheduler_interface import Leadership
+from daemon.schemas.applications import DoneBody, DriverMessage
 from framework.providers.interface import VMS
 
 LeaseName = Annotated[str, Path(description="The VM's lease.", max_length=2 * LONGEST_NAME)]
