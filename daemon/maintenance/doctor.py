@@ -25,7 +25,7 @@ from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.rows import job_rows, sqlite_file
 from daemon.store.rows.damaged_rows import Damages, put_aside
 from daemon.store.rows.database import Database
-from daemon.store.rows.leases import put_leases_aside, read_lease
+from daemon.store.rows.leases import LEASES, put_leases_aside
 from daemon.store.rows.record_tables import SEALED
 from daemon.store.rows.tables import comparisons, executors, explanations, facts, jobs, leases, sums
 from daemon.store.rows.terms import refuse_if_led
@@ -150,7 +150,7 @@ class Doctor:
         for key, row in self._rows(database, comparisons, comparisons.c.number):
             damages.read("comparisons", str(key), row.job, job_rows.read_comparison, row.body)
         for key, row in self._rows(database, leases, leases.c.id):
-            damages.read("leases", key, None, read_lease, row.record)
+            LEASES.look(damages, key, row.record)
         for sealed in SEALED:
             for key, row in self._rows(database, sealed.table, sealed.table.c.id):
                 sealed.look(damages, key, row.record)

@@ -1,6 +1,6 @@
 """Tables of the job store with one sealed record by id each, which a daemon loads at its start.
 
-Rows of jobs, tasks and leases have more columns: see `tables.py` and `leases.py`.
+Rows of jobs and tasks have more columns: see `tables.py`; so have leases, which are in `leases.py`.
 """
 
 import json
@@ -32,7 +32,7 @@ class SealedRows(Generic[Kept]):
     def save(self, connection: Connection, changed: Mapping[str, Kept | None]) -> None:
         """Store these records by id; None deletes one."""
         rows = [
-            {"id": key, "record": self._sealed(record)}
+            {"id": key, "record": self.sealed(record)}
             for key, record in changed.items()
             if record is not None
         ]
@@ -40,7 +40,8 @@ class SealedRows(Generic[Kept]):
         if gone := [key for key, record in changed.items() if record is None]:
             connection.execute(sa.delete(self.table).where(self.table.c.id.in_(gone)))
 
-    def _sealed(self, record: Kept) -> str:
+    def sealed(self, record: Kept) -> str:
+        """The text of a record, as `read` takes it."""
         return checksummed.seal(json.dumps(self._adapter.dump_python(record), separators=(",", ":")))
 
     def read(self, text: str) -> Kept:
@@ -54,21 +55,27 @@ class SealedRows(Generic[Kept]):
         """Record of a row; None, and a note of the damage, when it cannot be read."""
         return damages.read(self.table.name, key, None, self.read, text)
 
-    def all(self, connection: Connection, damages: Damages) -> list[Kept]:
-        """All records in order of their ids, but for damaged ones."""
-        columns = self.table.c.id, self.table.c.record
-        rows = connection.execute(sa.select(*columns).order_by(self.table.c.id)).all()
-        found = (self.look(damages, key, text) for key, text in rows)
-        return [record for record in found if record is not None]
+    def all(
+        self, connection: Connection, damages: Damages, *where: sa.ColumnElement[bool], order: str = "id"
+    ) -> list[Kept]:
+        """All records (`where` these hold) in order of a column and their ids, but for damaged ones."""
+        found = self._select(*where).order_by(self.table.c[order], self.table.c.id)
+        records = (self.look(damages, key, text) for key, text in connection.execute(found).all())
+        return [record for record in records if record is not None]
 
-    def put_aside(self, connection: Connection, at: float) -> tuple[Damage, ...]:
-        """Put damaged rows aside; return the damage."""
+    def put_aside(
+        self, connection: Connection, at: float, *where: sa.ColumnElement[bool]
+    ) -> tuple[Damage, ...]:
+        """Put damaged rows (`where` these hold) aside; return the damage."""
         damages = Damages()
-        for key, text in connection.execute(sa.select(self.table.c.id, self.table.c.record)).all():
+        for key, text in connection.execute(self._select(*where)).all():
             if self.look(damages, key, text) is None:
                 keep(connection, damages.all()[-1], text, at)
                 connection.execute(sa.delete(self.table).where(self.table.c.id == key))
         return damages.all()
+
+    def _select(self, *where: sa.ColumnElement[bool]) -> sa.Select[Any]:
+        return sa.select(self.table.c.id, self.table.c.record).where(*where)
 
 
 #: The VMs that are paid for; one that cannot be read is paid for from when its VM is seen again.
