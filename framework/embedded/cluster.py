@@ -8,7 +8,6 @@ from framework.embedded.agent.agent import Agent, Key
 from framework.embedded.agent.processes import Processes
 from framework.embedded.isolation import Cell, NoIsolation
 from framework.embedded.master.master import Master
-from framework.embedded.master.state import AgentLink
 from framework.embedded.messages import StatusUpdate, TaskReport
 from framework.embedded.pool_vms import PoolVms
 from framework.embedded.resource_messages import Amount
@@ -16,7 +15,10 @@ from framework.embedded.settings import AgentSpec, MasterOptions
 
 
 class EmbeddedCluster:
-    """The master, if it is not away, and the agents; messages between them go through here."""
+    """The master, if it is not away, and the agents.
+
+    Messages between them go through here; those to a master or an agent that is away are lost.
+    """
 
     def __init__(
         self,
@@ -73,12 +75,12 @@ class EmbeddedCluster:
 
     # messages of agents
 
-    def register(self, link: AgentLink) -> str | None:
+    def register(self, link: Agent) -> str | None:
         """Pass a registration on."""
         return None if self.master is None else self.master.agents.register(link)
 
     def reregister(
-        self, link: AgentLink, agent_id: str, reports: list[TaskReport], executors: dict[Key, Amount]
+        self, link: Agent, agent_id: str, reports: list[TaskReport], executors: dict[Key, Amount]
     ) -> None:
         """Pass a return on."""
         if self.master is not None:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from typing_extensions import override
@@ -22,6 +22,9 @@ from environment.model.messages import events as ev
 from framework.mesos.call_queue import Calls, QueuedCall
 from framework.mesos.pymesos_driver import Scheduler, SchedulerDriver, last_words
 from framework.mesos.translate import Json, task_changed_from_json
+
+if TYPE_CHECKING:
+    from framework.mesos.master_link import MasterLink
 
 log = structlog.get_logger("mesos")
 
@@ -59,41 +62,22 @@ class SessionOptions:
     heartbeat_seconds: float = 15.0
 
 
-class Listener(Protocol):
-    """Receiver of a session's events. Called in pymesos' I/O thread: must return at once and not raise."""
-
-    def on_subscribed(self, session: "Session", framework_id: str) -> None:
-        """The master has accepted us."""
-
-    def on_offers(self, session: "Session", offers: list[Json]) -> None:
-        """The master offers resources."""
-
-    def on_inverse_offers(self, offers: list[Json]) -> None:
-        """The master wants VMs back."""
-
-    def on_rescinded(self, offer_id: str) -> None:
-        """The master takes an offer back."""
-
-    def on_event(self, event: ev.Event, status: Json | None = None) -> None:
-        """Anything else; `status` is a status update to be acknowledged."""
-
-    def on_trouble(self) -> None:
-        """The session is of no use any more."""
-
-
 class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
     """A driver with its callbacks. Not subscribed at first; unusable once `trouble` has a reason."""
 
     def __init__(
         self,
-        listener: Listener,
+        listener: "MasterLink",
         options: SessionOptions,
         master: str,
         framework_id: str | None,
         may_call: Callable[[], bool] = lambda: True,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Connect to the master at `host:port`. `may_call` is asked before each call to it."""
+        """Connect to the master at `host:port`. `may_call` is asked before each call to it.
+
+        Events reach the `listener` in pymesos' I/O thread: its methods return at once, and do not raise.
+        """
         self.master = master
         self.may_call = may_call
         self._now = now

@@ -8,47 +8,22 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from framework.embedded.agent.executor_run import CustomExecutor, DefaultExecutor
 from framework.embedded.agent.processes import Processes
 from framework.embedded.agent.status_updates import Updates
 from framework.embedded.agent.task_run import Owner, TaskRun
 from framework.embedded.isolation import Cell
-from framework.embedded.master.state import AgentLink, Framework
+from framework.embedded.master.state import Framework
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate, TaskReport
-from framework.embedded.resource_messages import Amount
 from framework.embedded.settings import AgentSpec, MasterOptions
+
+if TYPE_CHECKING:
+    from framework.embedded.cluster import EmbeddedCluster
 
 Key = tuple[str, str]
 """Framework id and task or executor id."""
-
-
-class RegistrationLink(Protocol):
-    """Messages of an agent to the master; messages to a master that is away are lost."""
-
-    def register(self, link: AgentLink) -> str | None:
-        """Ask for an id; None when the master is away."""
-
-    def reregister(
-        self, link: AgentLink, agent_id: str, reports: list[TaskReport], executors: dict[Key, Amount]
-    ) -> None:
-        """Come back with an id."""
-
-    def unregister(self, agent_id: str) -> None:
-        """Unregister."""
-
-    def disconnected(self, agent_id: str) -> None:
-        """Let the connection break."""
-
-    def knows(self, agent_id: str) -> bool:
-        """Whether the agent is registered."""
-
-    def update(self, agent_id: str, update: StatusUpdate) -> None:
-        """Send an update."""
-
-    def executor_exited(self, agent_id: str, framework_id: str, executor_id: str, wait_status: int) -> None:
-        """Report the end of an executor that is not a command executor."""
 
 
 class Condition(Enum):
@@ -69,7 +44,7 @@ class Agent:
         processes: Processes,
         cell: Cell,
         options: MasterOptions,
-        master: RegistrationLink,
+        master: "EmbeddedCluster",
     ) -> None:
         self.spec = spec
         self.folder = folder

@@ -2,13 +2,17 @@
 
 import uuid
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from framework.embedded.agent.processes import ProcessGroup, hand_over, switched_user
 from framework.embedded.agent.sandbox import Context, SandboxError, environment, run_folder
-from framework.embedded.agent.task_run import Host, Owner, TaskRun, command_line
+from framework.embedded.agent.task_run import Owner, TaskRun, command_line
 from framework.embedded.isolation import Entry
 from framework.embedded.messages import Json, new_uuid, status
 from framework.embedded.resource_messages import Amount, parse
+
+if TYPE_CHECKING:
+    from framework.embedded.agent.agent import Agent
 
 _SIGKILL = 9
 
@@ -19,7 +23,7 @@ class DefaultExecutor:
     When one task of a group fails, the others of that group are killed.
     """
 
-    def __init__(self, host: Host, owner: Owner, info: Json, on_end: Callable[[int], None]) -> None:
+    def __init__(self, host: "Agent", owner: Owner, info: Json, on_end: Callable[[int], None]) -> None:
         self.id: str = info["executor_id"]["value"]
         self.owner = owner
         self.resources: Amount = parse(info.get("resources", []))
@@ -64,7 +68,7 @@ class CustomExecutor:
     """
 
     def __init__(
-        self, host: Host, owner: Owner, info: Json, role: str, on_end: Callable[[int], None]
+        self, host: "Agent", owner: Owner, info: Json, role: str, on_end: Callable[[int], None]
     ) -> None:
         self.id: str = info["executor_id"]["value"]
         self.owner = owner

@@ -6,11 +6,10 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from framework.embedded.agent.health_checks import Checker, CheckSchedule, TaskHealth
 from framework.embedded.agent.processes import (
-    Processes,
     ProcessGroup,
     appended,
     describe_exit,
@@ -18,10 +17,12 @@ from framework.embedded.agent.processes import (
     switched_user,
 )
 from framework.embedded.agent.sandbox import Context, SandboxError, environment, fetching, run_folder
-from framework.embedded.isolation import Cell, Entry
+from framework.embedded.isolation import Entry
 from framework.embedded.messages import Json, new_uuid, status
 from framework.embedded.resource_messages import parse
-from framework.embedded.settings import AgentSpec, MasterOptions
+
+if TYPE_CHECKING:
+    from framework.embedded.agent.agent import Agent
 
 _NANO = 1e9
 # Mesos reports a program that is not there as one that ran and exited with 1.
@@ -49,30 +50,12 @@ class _Launch:
     user: str | None
 
 
-class Host(Protocol):
-    """Interface of an agent for its tasks."""
-
-    spec: AgentSpec
-    id: str
-    folder: Path
-    options: MasterOptions
-    loop: asyncio.AbstractEventLoop
-    processes: Processes
-    cell: Cell
-
-    def report(self, run: "TaskRun", task_status: Json) -> None:
-        """Take a status of a task."""
-
-    def when_up(self, action: Callable[[], None]) -> None:
-        """Do something now, or when the agent runs again."""
-
-
 class TaskRun:
     """A task with a command: `start` it, `kill` it; its statuses go to the host."""
 
     def __init__(
         self,
-        host: Host,
+        host: "Agent",
         owner: Owner,
         info: Json,
         role: str,

@@ -1,12 +1,16 @@
 """Agents as the master sees them: registered, silent, disconnected, unreachable, back, gone."""
 
 import time
+from typing import TYPE_CHECKING
 
 from framework.embedded.master.offers import MasterOffers
-from framework.embedded.master.state import AgentLink, AgentRecord, Framework, MasterState, TaskState
+from framework.embedded.master.state import AgentRecord, Framework, MasterState, TaskState
 from framework.embedded.master.tasks import EmbeddedTasks
 from framework.embedded.messages import TERMINAL, TaskReport, failure_event, master_status, update_event
 from framework.embedded.resource_messages import Amount, make, parse
+
+if TYPE_CHECKING:
+    from framework.embedded.agent.agent import Agent
 
 _NANO = 1e9
 Executors = dict[tuple[str, str], Amount]
@@ -22,7 +26,7 @@ class Agents:
 
     # messages of agents
 
-    def register(self, link: AgentLink) -> str:
+    def register(self, link: "Agent") -> str:
         """Take a new agent in and return its id."""
         agent_id = self._state.next_id("S")
         self._add(agent_id, link)
@@ -30,7 +34,7 @@ class Agents:
         return agent_id
 
     def reregister(
-        self, link: AgentLink, agent_id: str, reports: list[TaskReport], executors: Executors
+        self, link: "Agent", agent_id: str, reports: list[TaskReport], executors: Executors
     ) -> None:
         """Take a known agent back with the tasks that it still has."""
         known = self._state.agents.get(agent_id)
@@ -120,7 +124,7 @@ class Agents:
 
     # inside
 
-    def _add(self, agent_id: str, link: AgentLink) -> AgentRecord:
+    def _add(self, agent_id: str, link: "Agent") -> AgentRecord:
         spec = link.spec
         total = make(spec.cpus, spec.memory_mib, spec.resources, spec.ports)
         agent = AgentRecord(agent_id, link, total)

@@ -6,11 +6,14 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from framework.embedded.master.calls import FrameworkInfo
 from framework.embedded.resource_messages import EMPTY, Amount
 from framework.embedded.settings import AgentSpec, MasterOptions
+
+if TYPE_CHECKING:
+    from framework.embedded.agent.agent import Agent
 
 Json = dict[str, Any]
 
@@ -32,38 +35,6 @@ class SubscriptionStream(Protocol):
 
     def cut(self) -> None:
         """Break the connection."""
-
-
-class AgentLink(Protocol):
-    """Messages of the master to an agent; a message to an agent that is away is lost."""
-
-    @property
-    def spec(self) -> AgentSpec:
-        """The agent's specification."""
-
-    def ping(self) -> bool:
-        """Whether the agent answers."""
-
-    def launch(self, framework: "Framework", task: Json, role: str) -> None:
-        """Start a task with its command or its own executor."""
-
-    def launch_group(self, framework: "Framework", executor: Json, tasks: list[Json], role: str) -> None:
-        """Start tasks under one default executor, all or none."""
-
-    def kill_task(self, framework_id: str, task_id: str, grace: float | None) -> None:
-        """End a task; `grace` overrides its kill policy, seconds."""
-
-    def acknowledge(self, framework_id: str, task_id: str, update_uuid: str) -> None:
-        """Take an update as delivered."""
-
-    def resend(self, framework_id: str) -> None:
-        """Send the pending updates of a framework again."""
-
-    def shutdown_framework(self, framework_id: str) -> None:
-        """End everything of a framework."""
-
-    def shutdown_executor(self, framework_id: str, executor_id: str) -> None:
-        """End one executor."""
 
 
 @dataclass(slots=True, eq=False)
@@ -152,7 +123,7 @@ class AgentRecord:
     """An agent as the master knows it."""
 
     id: str
-    link: AgentLink
+    link: "Agent"
     total: Amount
     allocated: Amount = EMPTY
     """Sum of its offers, tasks and executors; never more than `total`."""
