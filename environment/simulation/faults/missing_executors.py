@@ -160,45 +160,46 @@ class MissingExecutors:
 
     def lose(self, number: int, executors: list[int], pause: float = RELAUNCH_GRACE) -> None:
         """These executors of the job are missing from now on, and may be placed again after a pause."""
-        state, running, of = self._batch.state, self._running[number], self._executors[number]
         for at in executors:
-            vm = int(state.placement[0, at])
-            start = min(self.since.pop(at, float(state.start[0, number])), self._now)
-            self.stints.append(Stint(number, vm, start, self._now, self.size(running.job, at)))
-            self.since[at] = self._now
-            self.first.setdefault(at, vm)
-            of.lost[at] = vm
-            move(self._batch, self._spared, number, at, len(self._ids))
-            self._take([self._ids[vm]], [self.size(running.job, at)], -1)
+            self._executors[number].lost[at] = self._leave(number, at)
             self._due.setdefault(number, self._now + pause)
         self._show(number)
 
     def give(self, number: int, executors: Sequence[int]) -> None:
         """These executors of the job leave it for good; their places in the kernel may be used again."""
-        state, running, of = self._batch.state, self._running[number], self._executors[number]
         for at in [*executors]:
-            vm = int(state.placement[0, at])
-            start = min(self.since.pop(at, float(state.start[0, number])), self._now)
-            self.stints.append(Stint(number, vm, start, self._now, self.size(running.job, at)))
-            self.since[at] = self._now
-            self.first.setdefault(at, vm)
-            move(self._batch, self._spared, number, at, len(self._ids))
-            self._take([self._ids[vm]], [self.size(running.job, at)], -1)
-            of.order.remove(at)
+            self._leave(number, at)
+            self._executors[number].order.remove(at)
             self._left.setdefault(number, []).append(at)
+
+    def _leave(self, number: int, at: int) -> int:
+        """An executor leaves its VM, which is returned; its stint there is billed."""
+        vm, size = int(self._batch.state.placement[0, at]), self.size(self._running[number].job, at)
+        start = min(self.since.pop(at, float(self._batch.state.start[0, number])), self._now)
+        self.stints.append(Stint(number, vm, start, self._now, size))
+        self.since[at] = self._now
+        self.first.setdefault(at, vm)
+        move(self._batch, self._spared, number, at, len(self._ids))
+        self._take([self._ids[vm]], [size], -1)
+        return vm
+
+    def _join(self, number: int, at: int, vm: int, size: Resources) -> None:
+        """An executor of this size is on a VM from now on."""
+        jobs = self._batch.jobs
+        self._spared.milli_cpus[at] = jobs.milli_cpus[0, number] - size.get(CPUS)
+        self._spared.memory_mib[at] = jobs.memory_mib[0, number] - size.memory_mib
+        self._given[at] = size
+        move(self._batch, self._spared, number, at, vm)
+        self.since[at] = self._now
 
     def take_back(self, number: int, vms: Sequence[int], sizes: Sequence[Resources]) -> int:
         """More executors of the job, as many as have left it, are on the first of these VMs; how many."""
-        left, jobs, took = self._left.get(number, []), self._batch.jobs, 0
+        left, took = self._left.get(number, []), 0
         for vm, size in zip(vms, sizes, strict=True):
             if not left:
                 break
             at, took = left.pop(0), took + 1
-            self._spared.milli_cpus[at] = jobs.milli_cpus[0, number] - size.get(CPUS)
-            self._spared.memory_mib[at] = jobs.memory_mib[0, number] - size.memory_mib
-            self._given[at] = size
-            move(self._batch, self._spared, number, at, vm)
-            self.since[at] = self._now
+            self._join(number, at, vm, size)
             self._executors[number].order.append(at)
         return took
 
@@ -212,14 +213,10 @@ class MissingExecutors:
     def place(self, request: PlacementRequest, placement: list[int], sizes: tuple[Resources, ...]) -> None:
         """Place a job's missing executors on these VMs."""
         number = next(n for n, running in self._running.items() if running.job.id == request.job.id)
-        executors, jobs = self._executors[number], self._batch.jobs
+        executors = self._executors[number]
         del self._due[number]
         for at, vm, size in zip(executors.missing, placement, sizes, strict=True):
-            self._spared.milli_cpus[at] = jobs.milli_cpus[0, number] - size.get(CPUS)
-            self._spared.memory_mib[at] = jobs.memory_mib[0, number] - size.memory_mib
-            self._given[at] = size
-            move(self._batch, self._spared, number, at, vm)
-            self.since[at] = self._now
+            self._join(number, at, vm, size)
             del executors.lost[at]
             executors.order.remove(at)
             executors.order.append(at)
