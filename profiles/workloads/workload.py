@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from typing import get_args
 
 from stoker.characters import LONGEST_NAME, unseen
@@ -11,7 +12,6 @@ from stoker.characters import LONGEST_NAME, unseen
 from conf.defaults import DEFAULT_QUEUE
 from conf.schema import SpotUse
 from conf.units import checked_resources
-from profiles.workloads.cycles import cycle
 
 #: Seconds, some hundred years; cpus or executors of a job; MiB, an exbibyte: beyond lie only mistakes, with
 #: which sums would lose small amounts or become infinite.
@@ -129,8 +129,10 @@ class Workload:
             for other in others:
                 if other not in names:
                     raise ValueError(f"after: {name} comes after {other}, but no job has that name")
-        if found := cycle(after):
-            raise ValueError(f"after: {' comes after '.join(found)}")
+        try:
+            TopologicalSorter(after).prepare()
+        except CycleError as error:
+            raise ValueError(f"after: {' comes after '.join(reversed(error.args[1]))}") from None
         places = {job.name: place for place, job in enumerate(self.jobs)} if after else {}
         for name, others in after.items():
             for other in others:
