@@ -164,28 +164,18 @@ def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
 
 
 def _step(record: JobRecord, explanation: Explanation) -> TrajectoryStep:
-    job, choices = record.job, explanation.choices
+    choices = explanation.choices
     seen = choices[0].candidates if choices else ()
-    return TrajectoryStep(
-        at=explanation.at,
-        job=job.id,
-        type=job.type,
-        policy=explanation.policy,
-        decision=explanation.decision,
-        reason=explanation.reason,
-        executors=job.executors,
-        cpus=job.cpus,
-        memory_mib=job.memory_mib,
+    return carried(
+        TrajectoryStep,
+        explanation,
+        record,
+        record.job,
+        job=record.job.id,
         vms=tuple(candidate.vm for candidate in seen),
         free_cpus=tuple(candidate.free[CPUS] for candidate in seen),
         free_memory_mib=tuple(int(candidate.free[MEMORY]) for candidate in seen),
         chosen=tuple(choice.vm for choice in choices if choice.vm is not None),
-        submitted_at=job.submitted_at,
-        state=record.state,
-        started_at=record.started_at,
-        finished_at=record.finished_at,
-        cost=record.cost,
-        losses=record.losses,
     )
 
 
