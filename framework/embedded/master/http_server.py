@@ -142,9 +142,9 @@ class MasterConnection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, UnicodeDecodeError):
             self._answer(text_response(400, "Failed to decode the request"), keep=False)
         if self._in_head and self._head_bytes > _LONGEST_HEAD:
-            self._answer(text_response(431, f"Headers end at {_LONGEST_HEAD} bytes"), keep=False)
+            self._answer(text_response(431, f"headers longer than {_LONGEST_HEAD} bytes"), keep=False)
         if len(self._body) > _LONGEST_REQUEST:
-            self._answer(text_response(413, f"Requests end at {_LONGEST_REQUEST} bytes"), keep=False)
+            self._answer(text_response(413, f"request longer than {_LONGEST_REQUEST} bytes"), keep=False)
 
     # httptools
 
