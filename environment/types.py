@@ -117,13 +117,14 @@ class Job:
     type's profile; None when nothing is known about it. `spread` is the error of expected durations: the
     standard deviation of the logarithm of real over expected duration. A job that runs for more than
     `max_runtime` seconds, if given, is ended and has failed; after a failed driver it is started again
-    `retries` times. `owner` is the user named at submission (empty: none was named), and `queue` its queue,
-    by path. `priority` ranks it beside others, the higher the earlier, and `deadline` is when it should be
-    over (seconds, by the clock of `submitted_at`): the order of jobs may be by these. One that is not
-    `restartable` is never stopped for another. `spark` is the name of the Spark that runs its driver and
-    executors (empty: the only one that there was). `client_driver` is the host of a Spark driver that its
-    user runs, and that was there before the job was; empty where Stoker starts the driver. `unix_user` is
-    the account that driver and executors run as (empty: as the daemon's config says).
+    `retries` times, and with `memory_retry` once with more memory where it had too little. `owner` is the
+    user named at submission (empty: none was named), and `queue` its queue, by path. `priority` ranks it
+    beside others, the higher the earlier, and `deadline` is when it should be over (seconds, by the clock of
+    `submitted_at`): the order of jobs may be by these. One that is not `restartable` is never stopped for
+    another. `spark` is the name of the Spark that runs its driver and executors (empty: the only one that
+    there was). `client_driver` is the host of a Spark driver that its user runs, and that was there before
+    the job was; empty where Stoker starts the driver. `unix_user` is the account that driver and executors
+    run as (empty: as the daemon's config says).
 
     It begins after the jobs in `after` have ended, and not before `start_at` (seconds). `pauses` precede its
     retries. Jobs of one `group` are summed up together; one of an `array` is number `index`, from 0, of
@@ -157,6 +158,7 @@ class Job:
     unix_user: str = ""
     dynamic: Dynamic | None = None
     retries: int = 0
+    memory_retry: bool = False
     spot: SpotUse = "allowed"
     spot_driver: bool = False
     unending_on: tuple[str, ...] = ()

@@ -57,8 +57,10 @@ class Attempt(TypedDict):
     """When its executors started, seconds since the epoch; null where they never did."""
     ended: float
     """Time of the failure, seconds since the epoch."""
-    fault: Literal["user", "infrastructure"]
-    """Cause of the failure: the user's count as retries, the infrastructure's do not."""
+    fault: Literal["user", "infrastructure", "memory"]
+    """Cause of the failure: the user's count as retries, the infrastructure's do not, nor does the first for
+    memory.
+    """
     why: str
     """The failure's reason."""
 
@@ -105,6 +107,8 @@ class BillLine(TypedDict):
     """Cost beyond the total by providers' own account; null where they report none."""
     lost: float
     """The part of `used` that was lost when jobs were preempted."""
+    memory: float
+    """The part of `used` by attempts that had too little memory, before a restart with more."""
 
 
 class Bounds(TypedDict):
@@ -767,6 +771,8 @@ class Job(TypedDict):
     """Number of restarts after failures that count."""
     free_retries: int
     """Number of restarts after failures of the infrastructure, which do not count."""
+    more_memory: MoreMemory | None
+    """Its restart with more memory; null without one."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
     shape: Shape | None
@@ -883,6 +889,8 @@ class JobDetail(TypedDict):
     """Number of restarts after failures that count."""
     free_retries: int
     """Number of restarts after failures of the infrastructure, which do not count."""
+    more_memory: MoreMemory | None
+    """Its restart with more memory; null without one."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
     shape: Shape | None
@@ -970,6 +978,10 @@ class JobOptions(TypedDict, total=False):
     """How often its driver is started again after it has failed, with new executors each time."""
     retry: RetryOptions | None
     """The same with pauses, instead of `retries`."""
+    memory_retry: bool | None
+    """Whether it restarts once with more memory after it had too little; null: if it has retries, or if its
+    memory is auto and it is restartable.
+    """
     after: Sequence[Any]
     """Jobs that it depends on: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it starts when
     all have finished, and fails when one of them does not.
@@ -1057,6 +1069,10 @@ class JobSpec(TypedDict):
     """How often its driver is started again after it has failed, with new executors each time."""
     retry: Retry | None
     """The same with pauses, instead of `retries`."""
+    memory_retry: bool | None
+    """Whether it restarts once with more memory after it had too little; null: if it has retries, or if its
+    memory is auto and it is restartable.
+    """
     after: list[Any]
     """Jobs that it depends on: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it starts when
     all have finished, and fails when one of them does not.
@@ -1124,6 +1140,21 @@ class Me(TypedDict):
     """The id of the token used to authenticate; empty for other ways."""
     sees: Literal["own", "all"]
     """Jobs that they may read."""
+
+
+class MoreMemory(TypedDict):
+    """A restart with more memory for each executor, or for the driver, after a failure for memory."""
+
+    at: float
+    """Time of the failure, seconds since the epoch."""
+    of: Literal["executor", "driver"]
+    """The process that had too little."""
+    before_mib: int
+    """Its memory before, MiB."""
+    after_mib: int
+    """Its memory since then, MiB."""
+    lost: float
+    """Dollars: the cost of the failed attempt; 0 until all of it has ended."""
 
 
 class Never(TypedDict):

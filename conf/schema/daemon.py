@@ -242,6 +242,8 @@ class SizesSection(Strict):
     """The minimum share of its executors and cpus that every job gets; 1: all of them."""
     beta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = RESOURCE_WEIGHT
     """Weight of a job's resources where no other job waits; 0: its time alone."""
+    memory_retry: bool = True
+    """Whether jobs that had too little memory may be started again once with more."""
 
 
 class EventLogSection(Strict):

@@ -278,6 +278,9 @@ class JobSpec(Strict):
     """How often its driver is started again after it has failed, with new executors each time."""
     retry: Retry | None = None
     """The same with pauses, instead of `retries`."""
+    memory_retry: bool | None = None
+    """Whether it restarts once with more memory after it had too little; null: if it has retries, or if its
+    memory is auto and it is restartable."""
     after: Dependencies = ()
     """Jobs that it depends on: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it starts when
     all have finished, and fails when one of them does not."""

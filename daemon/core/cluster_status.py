@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from conf.util.counted import counted
+from environment.model.messages.records import MemoryCounts
 
 #: Of a VM that costs something.
 OpenState = Literal["opening", "booting", "up", "draining", "closing"]
@@ -83,6 +84,8 @@ class ClusterStatus:
     #: number), and whether a job waits since it carries no more.
     jvms: int | None = None
     crowded: bool = False
+    #: Failures of jobs for memory, and restarts with more.
+    memory: MemoryCounts = field(default_factory=MemoryCounts)
 
     @property
     def note(self) -> str:

@@ -21,6 +21,7 @@ from daemon.scheduler.stage_timings import Stages
 from daemon.store.job_store import Store
 from daemon.store.rows.tables import OPEN_EXECUTOR
 from environment.model.messages.states import JobState
+from environment.model.messages.vm_accounts import Vain
 
 #: Checks of /readyz that may be bad.
 CHECKS = ("mesos", "store", "loop", "disk", "rows", "provider", "budget", "clock", "events", "leader")
@@ -112,18 +113,20 @@ class _StateCollector(Collector):
             "Cost of VMs beyond that by their providers' own account, in dollars",
             labels=["pool"],
         )
-        lost = 0.0
+        vain = dict.fromkeys(get_args(Vain), 0.0)
         for (kind, pool), dollars in sorted(self._store.vms.bill_by_pool().items()):
             if kind == "difference":
                 differs.add_metric([pool], dollars)
-            elif kind == "lost":
-                lost += dollars
+            elif kind in vain:
+                vain[kind] += dollars
             else:
                 paid.add_metric([kind, pool], dollars)
         yield paid
         yield differs
         text = "Lost work of preempted jobs, in dollars"
-        yield CounterMetricFamily("stoker_preempted_dollars", text, lost)
+        yield CounterMetricFamily("stoker_preempted_dollars", text, vain["lost"])
+        text = "Cost of attempts that had too little memory, before a restart with more, in dollars"
+        yield CounterMetricFamily("stoker_memory_lost_dollars", text, vain["memory"])
         text = "Rows of the job store that could not be read at the last attempt"
         yield GaugeMetricFamily("stoker_store_damaged_rows", text, len(self._store.damages.all()))
 
@@ -208,6 +211,10 @@ def _cluster(scheduler: Scheduler) -> Iterator[Metric]:
         ("memory_used_mib", "Memory held, MiB", sum(vm.used_memory_mib for vm in vms)),
     ):
         yield GaugeMetricFamily(f"stoker_{name}", text, value)
+    text = "Failures of jobs with too little memory since the start"
+    yield CounterMetricFamily("stoker_memory_failures", text, cluster.memory.failures)
+    text = "Restarts of jobs with more memory since the start"
+    yield CounterMetricFamily("stoker_memory_restarts", text, cluster.memory.restarts)
     yield from _leases(cluster)
 
 

@@ -350,8 +350,9 @@ class HostDrivers:
         if status.state != "ended":
             self.stop(job_id)  # it may have lost its supervisor, or its records, only
         event = ev.DriverEnded(self._now(), job_id, status.exit_code, message)
-        fault: Fault = "infrastructure" if status.exit_code is None else "user"
-        if status.exit_code != 0 and fault in self._retried.get(job_id, ()):
+        # Whether it was for memory is decided by all that is known of its executors.
+        faults = {"infrastructure"} if status.exit_code is None else {"user", "memory"}
+        if status.exit_code != 0 and faults & self._retried.get(job_id, frozenset()):
             self._crew.hand(job_id, lambda: self._clear(event))
         else:
             self._put(event)

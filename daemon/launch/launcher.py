@@ -163,7 +163,7 @@ class Launcher:
         launch = self.applications.launch_elsewhere(job.id) if elsewhere else self._launches.of(job.id)
         paths = {reference: f"/{file.sha256}/{file.name}" for reference, file in files.items()}
         application = application_of(spec, paths)
-        endpoint = self._endpoint(spec, launch, tasks)
+        endpoint = self._endpoint(spec, launch, tasks, job)
         if task.number is None:
             self.applications.unname(job.id)
             urls = {paths[each]: url(self._url, job.id, launch.secret, files[each]) for each in files}
@@ -361,16 +361,22 @@ class Launcher:
         return driver_of(spec, self._config)
 
     def _endpoint(
-        self, spec: JobSpec, launch: LaunchRecord, tasks: Sequence[ExecutorRecord]
+        self,
+        spec: JobSpec,
+        launch: LaunchRecord,
+        tasks: Sequence[ExecutorRecord],
+        job: Job | None = None,
     ) -> DriverEndpoint:
         driver = self._driver(spec)
         host, ports = self.driver_host, launch.ports
+        # Of one on the cluster that may have been started again with more.
+        memory_mib = job.driver.memory_mib if job and job.driver else driver.memory
         if driver.on == "cluster":
             task = next((t for t in tasks if t.number is None and not t.ended), None)
             if task is None or len(task.ports) < 3:
                 raise ValueError("no three ports are offered for the driver")
             host, ports = task.address, (task.ports[0], task.ports[1], task.ports[2])
-        return DriverEndpoint(host, *ports, memory_mib=driver.memory)
+        return DriverEndpoint(host, *ports, memory_mib=memory_mib)
 
 
 def _sizes(job: Job, tasks: Sequence[ExecutorRecord]) -> Sequence[Resources]:

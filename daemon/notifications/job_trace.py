@@ -70,7 +70,7 @@ def trace_of(past: PastJob) -> TraceSpans:
             "stoker.job.state": record.state,
             "stoker.job.reason": record.reason,
             "stoker.job.exit_code": record.exit_code,
-            "stoker.job.retries": record.retried + record.free_retries,
+            "stoker.job.retries": record.retried + record.free_retries + (record.more_memory is not None),
             "stoker.user": job.owner,
             "stoker.queue": job.queue,
             "stoker.policy": placing[-1].policy if placing else None,

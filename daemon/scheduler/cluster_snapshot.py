@@ -8,6 +8,7 @@ from daemon.core.cluster_status import PoolStatus, VmStatus
 from daemon.core.status import QueuePositions
 from environment.model.cluster_model import ClusterModel
 from environment.model.messages.lease import Lease
+from environment.model.messages.records import MemoryCounts
 from environment.types import Vm
 
 
@@ -26,6 +27,8 @@ class ClusterSnapshot:
     #: for that.
     jvms: int | None = None
     crowded: bool = False
+    #: Failures of jobs for memory, and restarts with more.
+    memory: MemoryCounts = field(default_factory=MemoryCounts)
 
 
 def picture_of(
@@ -42,7 +45,8 @@ def picture_of(
     leases, notes = model.leases(), model.notes()
     vms = _vms(model, {lease.vm_id: lease for lease in leases}, notes)
     pools, jvms = _pools(model, leases, notes), model.options.jvms
-    return ClusterSnapshot(vms, pools, model.due(now), standing, jvms, bool(model.beyond_room()))
+    crowded = bool(model.beyond_room())
+    return ClusterSnapshot(vms, pools, model.due(now), standing, jvms, crowded, model.memory_counts)
 
 
 def _pools(model: ClusterModel, leases: Sequence[Lease], notes: Mapping[str, str]) -> tuple[PoolStatus, ...]:

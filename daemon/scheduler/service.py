@@ -146,6 +146,7 @@ class Service:
             len(queues.leaves) if queues else 0,
             self._loop.snapshot.jvms,
             self._loop.snapshot.crowded,
+            self._loop.snapshot.memory,
         )
 
     def due(self) -> Mapping[str, Mapping[str, float]]:

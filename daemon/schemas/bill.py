@@ -1,7 +1,7 @@
 """Bodies of the HTTP API about the cost of VMs, and the functions that make them. Money is dollars."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from daemon.core.status import BudgetStatus
 from daemon.schemas.base import Body, Said
 from daemon.schemas.queries import Query
 from daemon.store.rows.bill import PAID, Bill, BillEntry, By
+from environment.model.messages.vm_accounts import Vain
 
 _Day = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")]
 
@@ -55,6 +56,8 @@ class BillLine(Body):
     """Cost beyond the total by providers' own account; null where they report none."""
     lost: float
     """The part of `used` that was lost when jobs were preempted."""
+    memory: float
+    """The part of `used` by attempts that had too little memory, before a restart with more."""
 
 
 class BudgetBody(Body):
@@ -107,5 +110,6 @@ def bill_body(bill: Bill, by: By, budget: BudgetStatus | None) -> BillBody:
 
 def _line(line: BillEntry) -> BillLine:
     paid: Mapping[str, float] = {kind: line.dollars.get(kind, 0.0) for kind in PAID}
-    difference, lost = line.dollars.get("difference"), line.dollars.get("lost", 0.0)
-    return BillLine(key=line.key, total=line.total, **paid, difference=difference, lost=lost)
+    difference = line.dollars.get("difference")
+    vain = {kind: line.dollars.get(kind, 0.0) for kind in get_args(Vain)}
+    return BillLine(key=line.key, total=line.total, **paid, difference=difference, **vain)

@@ -23,6 +23,7 @@ from daemon.schemas.jobs import (
     JobBody,
     JobDetail,
     LogBody,
+    MoreMemoryBody,
     ShapeBody,
     ShapeEstimateBody,
     ToldBody,
@@ -161,6 +162,7 @@ def _job_body(
         completion=_between(job.submitted_at, record.finished_at),
         estimate=estimate_of(record, estimate),
         shape=shape_body(job.shape),
+        more_memory=None if record.more_memory is None else MoreMemoryBody(**record.more_memory._asdict()),
         **others,
     )
 

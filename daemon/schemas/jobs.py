@@ -11,7 +11,7 @@ from conf.schema import JobSpec, NameOrNone, SpotUse
 from conf.schema.documented_model import DocumentedModel
 from daemon.schemas.base import Body, IntervalBody, Printed, Said
 from environment.dependencies import End
-from environment.model.messages.records import Fault
+from environment.model.messages.records import Fault, ShortOf
 from environment.model.messages.states import ExecutorState, JobState
 from environment.simulation.durations.prediction_intervals import Where
 
@@ -46,9 +46,25 @@ class AttemptBody(Body):
     ended: float
     """Time of the failure, seconds since the epoch."""
     fault: Fault
-    """Cause of the failure: the user's count as retries, the infrastructure's do not."""
+    """Cause of the failure: the user's count as retries, the infrastructure's do not, nor does the first for
+    memory."""
     why: Said
     """The failure's reason."""
+
+
+class MoreMemoryBody(Body):
+    """A restart with more memory for each executor, or for the driver, after a failure for memory."""
+
+    at: float
+    """Time of the failure, seconds since the epoch."""
+    of: ShortOf
+    """The process that had too little."""
+    before_mib: int
+    """Its memory before, MiB."""
+    after_mib: int
+    """Its memory since then, MiB."""
+    lost: float
+    """Dollars: the cost of the failed attempt; 0 until all of it has ended."""
 
 
 class EstimateBody(Body):
@@ -226,6 +242,8 @@ class JobBody(Body):
     """Number of restarts after failures that count."""
     free_retries: int
     """Number of restarts after failures of the infrastructure, which do not count."""
+    more_memory: MoreMemoryBody | None = None
+    """Its restart with more memory; null without one."""
     estimate: EstimateBody | None = None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
     shape: ShapeBody | None = None

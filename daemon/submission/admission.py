@@ -275,6 +275,7 @@ class Intake:
             after=(),  # as the store knows
             start_at=deadline_at(spec.start_at, at),
             retries=spec.most_retries,
+            memory_retry=self._memory_retry(submitted),
             pauses=spec.pauses or USUAL_PAUSES,
             array="",
             index=None,
@@ -293,6 +294,15 @@ class Intake:
             dynamic=Dynamic(bounds.min, bounds.begins_with) if isinstance(bounds, DynamicExecutors) else None,
         )
         return self._sizes.opened(job)
+
+    def _memory_retry(self, submitted: SubmittedSpec) -> bool:
+        """Whether a failure for memory restarts the job; a user's own driver cannot be restarted."""
+        spec = submitted.spec
+        if submitted.client is not None or not self._sizes.memory_retry:
+            return False
+        if spec.memory_retry is not None:
+            return spec.memory_retry
+        return bool(spec.most_retries) or (spec.restartable and "memory" in submitted.sized)
 
     def _unending_on(self, spec: JobSpec) -> tuple[str, ...]:
         """The spot pools, by name, on which the job is believed never to end."""

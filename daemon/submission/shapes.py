@@ -1,27 +1,24 @@
 """Sizes of jobs that leave them to Stoker, by a model of their type that learns from its ended jobs."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conf.schema import JobSpec
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.store.queries.stored_jobs import StoredJobs
-from environment.decisions.sizing import is_open
-from environment.model.messages.records import JobRecord
+from daemon.submission.ended_runs import FINISHED, memory_need, shape_runs
 from environment.shape_kinds import kinds_of
-from environment.types import Job, Vm
+from environment.types import Vm
 from profiles.shapes.advice import ShapeAdvice, advise, any_shape, open_shapes
 from profiles.shapes.belief import by_type
 from profiles.shapes.candidates import OpenShape
 from profiles.shapes.choice import RankedShape
 from profiles.shapes.errors import KnownTypes
-from profiles.shapes.runs import JobShape, ShapeRun
-from profiles.shapes.sources import UNPRICED, UnsizedRun, distinct, sized
+from profiles.shapes.runs import JobShape
+from profiles.shapes.sources import distinct
 from profiles.shapes.told import ShapeChoice, ShapeEstimate
 
-#: Ends of jobs that tell how long a shape takes.
-FINISHED = frozenset({"finished"})
 #: Runs of a type, the newest, that are learned from, and ended jobs that are looked at for other types.
 #: Chosen: more than the model makes use of.
 MOST_RUNS, _MOST_OTHERS = 32, 500
@@ -53,18 +50,21 @@ class ShapeChooser:
         """
         spec, within = submitted.spec, open_shape(submitted.spec)
         named = spec.type != JobSpec.model_fields["type"].default
-        own = self._runs_of(spec.type) if named else []
+        finished = self._jobs.page(states=FINISHED, types=(spec.type,), limit=MOST_RUNS) if named else []
+        own = shape_runs(self._jobs, finished)
+        learns = named and "memory" in spec.auto
+        need = memory_need(self._jobs, spec.type, finished, MOST_RUNS) if learns else None
         kinds = kinds_of(vm for vm in vms if spec.spot == "allowed" or vm.spot == (spec.spot == "only"))
-        shapes = open_shapes(kinds, within, own) if vms else [any_shape(within)]
+        shapes = open_shapes(kinds, within, own, need) if vms else [any_shape(within)]
         known = self._others(spec.type) if own else KnownTypes([])
         advice = advise(own, known, shapes, within, beta=self._beta)
         order = [advice.shape, *(each.shape for each in advice.ranked[:_TRIED])]
         shape = next((one for one in order if fits(_with(spec, one))), advice.shape)
         sized = replace(submitted, spec=_with(spec, shape), sized=tuple(spec.auto))
-        return replace(sized, shape=_choice(spec, replace(advice, shape=shape)))
-
-    def _runs_of(self, type_name: str) -> list[ShapeRun]:
-        return shape_runs(self._jobs, self._jobs.page(states=FINISHED, types=(type_name,), limit=MOST_RUNS))
+        choice = _choice(spec, replace(advice, shape=shape))
+        if need is not None and need.met_by(shape.memory_gib):
+            choice = choice._replace(needed_mib=round(need.memory_gib * 1024))
+        return replace(sized, shape=choice)
 
     def _others(self, type_name: str) -> KnownTypes:
         """The other types among the newest jobs; read again after a while."""
@@ -118,32 +118,3 @@ def _estimate(ranked: RankedShape) -> ShapeEstimate:
         ranked.most,
         round(shape.dollars_per_hour, 9),
     )
-
-
-def shape_runs(jobs: StoredJobs, records: Iterable[JobRecord]) -> list[ShapeRun]:
-    """Those jobs that ran undisturbed on a number of executors that did not change.
-
-    The daemon does not know how much input a job has, so that all of a type count as one job.
-    """
-    found = []
-    for record in records:
-        job, started, ended = record.job, record.started_at, record.finished_at
-        if started is None or ended is None or ended <= started:
-            continue
-        if job.dynamic is not None or record.losses or record.retried or record.free_retries:
-            continue
-        if record.grown or record.gave:
-            continue
-        if (shape := _shape(jobs, job)) is not None:
-            found.append(UnsizedRun(job.type, None, shape, ended - started))
-    return sized(found)
-
-
-def _shape(jobs: StoredJobs, job: Job) -> JobShape | None:
-    if not is_open(job):
-        return JobShape("", job.executors, job.cpus, job.memory_mib / 1024, UNPRICED)
-    had = [task for task in jobs.executors(job.id) if task.number is not None]
-    if not had:
-        return None
-    each = had[0].resources
-    return JobShape("", len(had), each.cpus, each.memory_mib / 1024, UNPRICED)

@@ -45,6 +45,8 @@ class Sizes:
     #: `marginal`: the cost and the saving of one more core. `half`: half the cpus while more than one job
     #: waits.
     rule: Literal["marginal", "half"] = "marginal"
+    #: Whether jobs may be started again with more memory.
+    memory_retry: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.floor <= 1:
@@ -71,7 +73,7 @@ class Sizes:
     @classmethod
     def configured(cls, section: SizesSection) -> "Sizes":
         """Sizes from the daemon's config."""
-        return cls(section.floor, section.beta)
+        return cls(section.floor, section.beta, memory_retry=section.memory_retry)
 
     def opened(self, job: Job) -> Job:
         """The job with the bounds that the floor gives it; one that has bounds of its own keeps them."""

@@ -103,6 +103,7 @@ def _carrier(
         spot_driver=False,
         unending_on=(),
         shape=None,
+        memory_retry=False,
     )
 
 

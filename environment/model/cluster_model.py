@@ -22,7 +22,7 @@ from environment.model.messages import events as ev
 from environment.model.messages import options as timings
 from environment.model.messages.lease import Lease
 from environment.model.messages.options import ModelOptions
-from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
+from environment.model.messages.records import ExecutorRecord, Fault, JobRecord, MemoryCounts
 from environment.model.vms.job_registry import Changes
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.model.vms.reservations import with_reserved
@@ -260,6 +260,11 @@ class ClusterModel:
         """How many more times a job's driver would be restarted after failures of this kind."""
         job = self._parts.vms.roster.job(job_id)
         return 0 if job is None else left(job, fault)
+
+    @property
+    def memory_counts(self) -> MemoryCounts:
+        """Failures of jobs for memory, and restarts with more, since this model began."""
+        return self._parts.jobs.memory.counts
 
     def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
         """All tasks of a job that is held in memory."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from profiles.shapes.candidates import Between, OpenShape, VmKind, candidates
 from profiles.shapes.choice import RankedShape, neighbours, rank
 from profiles.shapes.errors import KnownTypes
+from profiles.shapes.memory_needs import MemoryNeed, with_enough
 from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 from profiles.shapes.sources import UNPRICED, distinct
 
@@ -77,13 +78,15 @@ def advise(
     return ShapeAdvice(chosen, tuple(ranked), len(own), seen)
 
 
-def open_shapes(kinds: Sequence[VmKind], within: OpenShape, own: Sequence[ShapeRun]) -> list[JobShape]:
+def open_shapes(
+    kinds: Sequence[VmKind], within: OpenShape, own: Sequence[ShapeRun], need: MemoryNeed | None = None
+) -> list[JobShape]:
     """Shapes to choose from for a type with these runs; ShapeError where no VM has room for any.
 
-    All of them have at most twice the cores of the largest run, unless bounds leave no such shape. Where no
+    All of them meet the `need`, or have the most memory, and have at most twice the cores of the largest run, unless bounds leave no such shape. Where no
     bound of memory is set, executors have at least half of the least memory that sufficed.
     """
-    found = _with_memory(kinds, within, own)
+    found = with_enough(_with_memory(kinds, within, own), need)
     most = _MOST_CORES * max((run.shape.executors * run.shape.cores for run in own), default=math.inf)
     return [shape for shape in found if shape.executors * shape.cores <= most] or found
 

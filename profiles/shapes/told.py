@@ -64,20 +64,24 @@ class ShapeChoice(NamedTuple):
     taken: ShapeEstimate | None = None
     smaller: ShapeEstimate | None = None
     larger: ShapeEstimate | None = None
+    #: Memory, MiB, that it has at least since executors of its type had too little; None where none had.
+    needed_mib: int | None = None
 
     @staticmethod
     def read(values: Sequence[Any]) -> "ShapeChoice":
         """The choice of which JSON made lists."""
-        fields, runs, shapes, learned, *estimates = values
-        made = (None if each is None else ShapeEstimate(*each) for each in estimates)
-        return ShapeChoice(tuple(fields), runs, shapes, learned, *made)
+        fields, runs, shapes, learned, *more = values
+        made = (None if each is None else ShapeEstimate(*each) for each in more[:3])
+        return ShapeChoice(tuple(fields), runs, shapes, learned, *made, *more[3:])
 
     @property
     def told(self) -> str:
         """The same in words."""
         named = f"{', '.join(self.fields)} left to Stoker"
+        needed = [] if self.needed_mib is None else [_needed(self.needed_mib)]
         if self.taken is None:
-            return f"{named}: no run of its type is known, so that it is tried on the default shape"
+            untried = f"{named}: no run of its type is known, so that it is tried on the default shape"
+            return "; ".join([untried, *needed])
         known = f"{counted(self.runs, 'run')} of its type on {counted(self.shapes, 'shape')}"
         if self.learned:
             parts = [f"{named}: by {known}, {self.taken.told}, 8 of 10 times"]
@@ -85,4 +89,8 @@ class ShapeChoice(NamedTuple):
             parts = [f"{named}: {known}, too few to choose by, so that another is tried: {self.taken.told}"]
         for word, beside in (("smaller", self.smaller), ("larger", self.larger)):
             parts += [f"the next {word}, {beside.told}"] if beside else []
-        return "; ".join(parts)
+        return "; ".join([*parts, *needed])
+
+
+def _needed(memory_mib: int) -> str:
+    return f"no less than {memory_mib / 1024:g} GiB each, since executors of its type had too little memory"

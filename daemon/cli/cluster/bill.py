@@ -145,6 +145,12 @@ def table(answer: Json) -> Iterator[Any]:
     if total["lost"]:
         yield ""
         yield f"{money(total['lost'])} of the used cost is lost: work of preempted jobs."
+    if total["memory"]:
+        yield ""
+        yield render.wrapped(
+            f"{money(total['memory'])} of the used cost is by attempts that had too little memory, before "
+            "their jobs were restarted with more."
+        )
     if (budget := answer["budget"]) is not None:
         yield ""
         over = budget["spent"] > budget["per_day"]
@@ -173,11 +179,11 @@ def _key(by: str, key: str | None) -> str:
 
 def _rows(answer: Json) -> Iterator[Sequence[object]]:
     """Yield all lines for a spreadsheet; the lines beyond the limit become one more line, named (others)."""
-    yield answer["by"], "total", *KINDS, "difference", "lost"
+    yield answer["by"], "total", *KINDS, "difference", "lost", "memory"
     rest = [{**answer["rest"], "key": "(others)"}] if answer["rest"] else []
     for line in (*answer["lines"], *rest):
         kinds = (line[kind] for kind in KINDS)
-        yield _cell(line["key"]), line["total"], *kinds, line["difference"], line["lost"]
+        yield _cell(line["key"]), line["total"], *kinds, line["difference"], line["lost"], line["memory"]
 
 
 def _cell(key: object) -> object:

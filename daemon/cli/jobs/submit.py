@@ -91,6 +91,15 @@ def submit(
             show_default=False,
         ),
     ] = None,
+    memory_retry: Annotated[
+        bool | None,
+        typer.Option(
+            "--memory-retry/--no-memory-retry",
+            help="Whether it restarts once with more memory if it had too little; by default if it has "
+            "retries, or with --memory auto.",
+            show_default=False,
+        ),
+    ] = None,
     main_class: Annotated[str | None, option("--class", "A jar's main class.", "CLASS")] = None,
     py_files: Annotated[Many, option("--py-files", "Python modules for the executors.", "A,B")] = None,
     files: Annotated[Many, option("--files", "Files for the executors.", "A,B")] = None,
@@ -172,6 +181,7 @@ def submit(
         "priority": priority,
         "deadline": deadline,
         "restartable": restartable,
+        "memory_retry": memory_retry,
         "after": _after(after),
         "start_at": start_at,
         "group": group,

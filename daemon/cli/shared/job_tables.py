@@ -158,9 +158,12 @@ def _after(one: Json) -> str:
     return f"{one['job']}{name}" + (", however it ends" if one["when"] == "any" else "")
 
 
+_FAULTS = {"user": "its own fault", "infrastructure": "not its fault", "memory": "too little memory"}
+
+
 def attempt_line(attempt: Json) -> str:
     """Time of a failed attempt, whether the job was at fault, and the reason."""
-    whose = "its own fault" if attempt["fault"] == "user" else "not its fault"
+    whose = _FAULTS[attempt["fault"]]
     return f"{render.clock(attempt['ended'])}, {whose}: {attempt['why']}"
 
 
@@ -234,6 +237,14 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     if job["retries"]:
         free = f", and {job['free_retries']} free" if job["free_retries"] else ""
         yield "retries", f"{job['retried']} of {job['retries']}{free}"
+    if more := job["more_memory"]:
+        whose = "each executor" if more["of"] == "executor" else "the driver"
+        yield (
+            "memory",
+            f"{whose} has {render.memory(more['after_mib'])} since {render.clock(more['at'])}, as "
+            f"{render.memory(more['before_mib'])} were not enough; "
+            f"the failed attempt's {render.money(more['lost'])} are apart in the bill",
+        )
     for number, attempt in enumerate(job.get("attempts", ()), 1):
         yield f"failure {number}", attempt_line(attempt)
     yield from given(job)

@@ -26,12 +26,12 @@ from daemon.store.rows.tables import (
     charged_vms,
     facts,
 )
-from environment.model.messages.vm_accounts import Charge, Kind
+from environment.model.messages.vm_accounts import Charge, Kind, Vain
 
 #: Keys by which a bill can be divided.
 By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
-#: Purposes that VMs are paid for: all kinds but the difference to providers' own accounts, and lost work.
-PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in ("difference", "lost"))
+#: Purposes that VMs are paid for: all kinds but the difference to providers' own accounts, and work in vain.
+PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in ("difference", *get_args(Vain)))
 #: For so many days sums are kept by VM and by job.
 DETAILED = 92
 

@@ -232,7 +232,7 @@ def _seen(record: JobRecord, at: float) -> _LastRecorded:
         record.state,
         _DIGITS.sub("", record.reason) if record.state == "queued" else "",
         at,
-        record.retried + record.free_retries,
+        record.retried + record.free_retries + (record.more_memory is not None),
         record.attempts[-1].ended if record.attempts else None,
         record.gave[-1].at if record.gave else None,
         record.took[-1].at if record.took else None,

@@ -25,6 +25,7 @@ from environment.model.messages.records import (
     ExecutorRecord,
     ExecutorRequest,
     JobRecord,
+    MoreMemory,
     PreemptionGain,
     PreemptionLoss,
 )
@@ -174,8 +175,9 @@ def _job(values: Row) -> JobRecord:
     asked = tuple(
         ExecutorRequest(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ())
     )
+    more = {"more_memory": MoreMemory(*values["more_memory"])} if values.get("more_memory") else {}
     return JobRecord(
-        **{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked, **of}
+        **{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked, **of, **more}
     )
 
 

@@ -2,6 +2,8 @@
 
 import re
 
+from environment.model.messages.records import ShortOf
+
 #: The text of a driver's end, and the text that may stand between it and the error.
 _COMMAND = r"Command [^:;(]*(?:\([^)]*\))?"
 _ENDED = re.compile(
@@ -26,3 +28,21 @@ def lost_executor(reason: str) -> int | None:
     """Number of the executor whose end the driver gives as its reason; None where it gives another one."""
     found = _BY_EXECUTOR.search(reason)
     return int(found[1]) if found else None
+
+
+#: Reasons of processes that had too little memory; a plain SIGKILL may have come from anyone.
+_MEMORY = re.compile(
+    r"exited with (?:status|code) 52\b|OutOfMemoryError|\bMemoryError\b|OOMKilled|[Mm]emory limit exceeded"
+)
+#: Those that no larger heap helps.
+_NO_HEAP = re.compile(
+    r"OutOfMemoryError: (?:Metaspace|Compressed class space|unable to create|Requested array size)"
+)
+_EXECUTOR = re.compile(r"\bexecutor \d|\bLost task \d|Python ?[Ww]orker|\bPythonException\b")
+
+
+def short_of_memory(reason: str) -> ShortOf | None:
+    """Which process had too little memory, by a reason of failure; None where the reason is another one."""
+    if not _MEMORY.search(reason) or _NO_HEAP.search(reason):
+        return None
+    return "executor" if _EXECUTOR.search(reason) else "driver"

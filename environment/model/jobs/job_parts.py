@@ -6,6 +6,7 @@ from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.dependency_release import Releases
 from environment.model.jobs.jvm_limit import JvmRoom
 from environment.model.jobs.lifecycle import JobLifecycle
+from environment.model.jobs.memory_retry import MemoryRetries
 from environment.model.jobs.ordering import OrderStage
 from environment.model.jobs.reconciliation import Watch
 from environment.model.jobs.retries import Retries
@@ -30,7 +31,8 @@ class JobParts:
         )
         self.watch = Watch(turn, roster, options)
         self.releases = Releases(turn, roster)
-        self.retries = Retries(turn, self.setbacks)
+        self.memory = MemoryRetries(turn, roster, self.line, vms.accounts)
+        self.retries = Retries(turn, self.setbacks, self.memory)
         self.lives = JobLifecycle(
             turn,
             roster,

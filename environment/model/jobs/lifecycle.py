@@ -12,7 +12,7 @@ from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.dependency_release import Releases
 from environment.model.jobs.end_reasons import error_first, lost_executor
 from environment.model.jobs.reconciliation import OUT_OF_REACH, OutOfReach, Watch
-from environment.model.jobs.retries import Retries, tried
+from environment.model.jobs.retries import Retries, left, tried
 from environment.model.jobs.scale_up import runs_on
 from environment.model.jobs.waiting_queue import WaitingLine
 from environment.model.messages import commands as cmd
@@ -215,7 +215,13 @@ class JobLifecycle:
     ) -> None:
         """Fail the job after its driver, unless it has retries left and is started `again`."""
         job.failing, why = "", f"{self._lost_executor(job, why)}{error_first(why)}"
-        self._retries.note(job, why, fault)
+        of = self._retries.memory.short(job, why) if fault == "user" else None
+        self._retries.note(job, why, fault if of is None else "memory")
+        if of is not None and again and left(job, "memory"):
+            why = f"{why}; {self._retries.memory.again(job, of)}"
+            if job.more_memory is not None:
+                self.start_afresh(job, why)
+                return
         if again and (said := self._retries.again(job, fault)):
             self.start_afresh(job, f"{why}; {said}")
             return
@@ -265,6 +271,7 @@ class JobLifecycle:
         if self._roster.open_tasks(job):
             return
         self._roster.replace_gone(job)
+        self._retries.memory.settle(job)
         job.aborting, job.state, job.placed_at = False, "queued", None
         job.queued_again_at = self._turn.now
         self.begin(job)

@@ -2,10 +2,11 @@
 
 A fault of the user's program counts as one of the job's retries, with the job's pauses. A fault of its hosts
 or VMs does not count, but these retries are limited, too. A job with `retries` of 0 is never retried, as it
-may have done half of its work already.
+may have done half of its work already, unless it may be restarted with more memory (`memory_retry.py`).
 """
 
 from environment.model.jobs.backoff import LaunchBackoff
+from environment.model.jobs.memory_retry import MemoryRetries
 from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import Attempt, Fault, JobRecord
 from environment.types import USUAL_PAUSES
@@ -21,9 +22,10 @@ _LONGEST = 500
 
 
 class Retries:
-    """Counts the retries left to jobs; `setbacks` stores the pauses."""
+    """Counts the retries left to jobs; `setbacks` stores the pauses, `memory` gives jobs more."""
 
-    def __init__(self, turn: EventContext, setbacks: LaunchBackoff) -> None:
+    def __init__(self, turn: EventContext, setbacks: LaunchBackoff, memory: MemoryRetries) -> None:
+        self.memory = memory
         self._turn = turn
         self._setbacks = setbacks
 
@@ -50,6 +52,8 @@ class Retries:
 
 def left(job: JobRecord, fault: Fault) -> int:
     """How often a job would be tried again for failures of this kind alone."""
+    if fault == "memory":
+        return int(job.job.memory_retry and job.more_memory is None)
     if not job.job.retries:
         return 0
     left = job.job.retries - job.retried if fault == "user" else MOST_FREE - job.free_retries
@@ -58,11 +62,13 @@ def left(job: JobRecord, fault: Fault) -> int:
 
 def tried(job: JobRecord) -> str:
     """How often it was, in words, with a blank before; empty for never."""
-    if not (job.retried or job.free_retries):
+    if not (job.retried or job.free_retries or job.more_memory):
         return ""
     said = []
-    if job.retried or not job.free_retries:
+    if job.retried:
         said.append("1 retry" if job.retried == 1 else f"{job.retried} retries")
     if job.free_retries:
         said.append(f"{job.free_retries} free ones" if said else f"{job.free_retries} free retries")
+    if job.more_memory:
+        said.append("one with more memory" if said else "a retry with more memory")
     return f" (after {' and '.join(said)})"

@@ -23,7 +23,7 @@ from environment.model.vms.max_capacity import Alike, MaxCapacity
 from environment.model.vms.reservations import Reservations
 from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.types import Sharing
-from environment.types import PlacementRequest
+from environment.types import Job, PlacementRequest, Vm
 
 
 class WaitingLine:
@@ -282,6 +282,18 @@ class WaitingLine:
             if job in self:
                 self._look_at(job, reach)
         self._unseen.clear()
+
+    def vms(self) -> tuple[Vm, ...]:
+        """The VMs by which jobs were last set aside."""
+        return () if self._reach is None else self._reach.vms
+
+    def could_run(self, job: Job) -> bool:
+        """Whether a new job could run now if nothing else did, as far as is known."""
+        if self._reach is None:
+            return False
+        request = self._placeable(PlacementRequest(job, job.begins_with))
+        why = self._reach.beyond_quota(request) or self._reach.beyond_vms(request)
+        return not (why or self._stage.never(request))
 
     def _out_of(self, reach: MaxCapacity) -> Iterable[str]:
         """Jobs that wait aside, or could not run now: a few of 100,000 waiting ones when a VM comes or goes.

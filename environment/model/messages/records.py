@@ -16,8 +16,10 @@ from environment.types import Job
 
 #: The reason of a job that waits for nothing but those before it.
 WAITS_ITS_TURN = "waits for its turn"
-#: The cause of a failure: the user's program or its infrastructure.
-Fault = Literal["user", "infrastructure"]
+#: The cause of a failure: the user's program, its infrastructure, or too little memory for the program.
+Fault = Literal["user", "infrastructure", "memory"]
+#: Processes of a job that may have too little memory.
+ShortOf = Literal["executor", "driver"]
 
 
 class Attempt(NamedTuple):
@@ -80,6 +82,32 @@ class PreemptionGain(NamedTuple):
         """Description of the preemption, in words."""
         what = "the place" if self.whole else counted(self.executors, "executor")
         return f"{what} of {self.of} ({money(self.lost)} of its work)"
+
+
+class MoreMemory(NamedTuple):
+    """A restart with more memory for each executor, or for the driver, after a failure for memory.
+
+    `lost` is the cost of the failed attempt, dollars; 0 until all of it has ended.
+    """
+
+    at: float
+    of: ShortOf
+    before_mib: int
+    after_mib: int
+    lost: float = 0.0
+
+    @property
+    def told(self) -> str:
+        """Description of the change, in words."""
+        whose = "each executor" if self.of == "executor" else "its driver"
+        return f"{whose} has {self.after_mib} MiB instead of {self.before_mib} MiB"
+
+
+class MemoryCounts(NamedTuple):
+    """Number of failures of jobs for memory, and of restarts with more memory."""
+
+    failures: int = 0
+    restarts: int = 0
 
 
 @dataclass(slots=True)
@@ -163,6 +191,8 @@ class JobRecord:
     retried: int = 0
     #: How often besides because its hosts or VMs had failed it, which is none of its retries.
     free_retries: int = 0
+    #: Its restart with more memory, which is none of these; a job has one at most.
+    more_memory: MoreMemory | None = None
     #: How it has failed so far: the last times.
     attempts: tuple[Attempt, ...] = ()
     #: Why it has failed, while its driver is still to end.

@@ -23,8 +23,10 @@ from environment.types import Job, Vm
 
 #: Purposes that a VM is paid for: `used` by a job; `idle`, `booting` and `draining` are the parts that no job
 #: used meanwhile; `rounding` is for whole units, and the least that is charged. No part of the bill is the
-#: `difference`: the cost by its provider's own account beyond all of these, negative where it is less.
-Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference", "lost"]
+#: `difference`: the cost by its provider's own account beyond all of these, negative where it is less. Nor
+#: are the parts of `used` that were in vain: `lost` to preemption, and by attempts that failed for `memory`.
+Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference", "lost", "memory"]
+Vain = Literal["lost", "memory"]
 
 
 class Charge(NamedTuple):
@@ -215,11 +217,11 @@ class Accounts:
         account.difference = difference
         self._changed[account.id] = account
 
-    def lose(self, vm_id: str, job_id: str, dollars: float, at: float) -> None:
-        """Record the cost of a job's work that was lost when it gave way to another, as a kind of its own."""
+    def lose(self, vm_id: str, job_id: str, dollars: float, at: float, kind: Vain = "lost") -> None:
+        """Record the cost of a job's work that was in vain, as a kind of its own."""
         number = self._of.get(vm_id)
         if number is not None and (account := self._open.get(number)):
-            self._add_charge(account, "lost", dollars, at, job_id)
+            self._add_charge(account, kind, dollars, at, job_id)
 
     def _begin(self, lease: Lease, opened_at: float, until: float) -> Account:
         vm = lease.vm

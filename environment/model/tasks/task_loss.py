@@ -177,7 +177,8 @@ class TaskLoss:
     def _failed_by_losses(self, job: JobRecord, why: str) -> None:
         """Fail the job as its executors end by themselves again and again; the fault is the user's."""
         self._lives.stop_driver(job)
-        if not (job.started_at is not None and job.job.driver_here and left(job, "user")):
+        again = left(job, "user") or left(job, "memory")
+        if not (job.started_at is not None and job.job.driver_here and again):
             self._lives.driver_failed(
                 job, None, why, again=not (job.job.driver_here or job.job.client_driver)
             )

@@ -575,7 +575,7 @@ def test_the_bill(api: Api, scheduler: SmallScheduler, store: Store) -> None:
     scheduler.spent = BudgetStatus("2026-11-22", 0.5, 1.0, hold=True)
     found = api("GET", "/v1/bill?by=owner&since=2026-11-22&limit=1").json()
     assert (found["since"], found["until"], found["total"]["total"]) == ("2026-11-22", "2026-11-22", 1.0)
-    nothing = {"booting": 0.0, "draining": 0.0, "rounding": 0.0, "lost": 0.0}
+    nothing = {"booting": 0.0, "draining": 0.0, "rounding": 0.0, "lost": 0.0, "memory": 0.0}
     assert found["lines"] == [
         {"key": "ann", "total": 0.75, "used": 0.75, "idle": 0.0, **nothing, "difference": None}
     ]

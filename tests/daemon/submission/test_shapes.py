@@ -20,9 +20,11 @@ from daemon.schemas.job_bodies import job_body
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.submission.admission import Intake
-from environment.model.messages.records import JobRecord
+from environment.decisions.sizing import Sizes
+from environment.model.messages.records import Attempt, JobRecord, MoreMemory
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import SpotTerms, Terms
+from environment.resources import Resources
 from environment.types import Job
 from profiles.job_profile import load_profiles
 from profiles.shapes.law import Law
@@ -162,6 +164,73 @@ def test_runs_that_were_disturbed_teach_nothing(shop: Shop) -> None:
     shop.run(type="unknown", **_AUTO)
     assert _sizes(shop.admit(**_AUTO).job) == (2, 2, 4096)
     assert _sizes(shop.admit(**{**_AUTO, "type": "unknown"}).job) == (2, 2, 4096)
+
+
+def _too_little(record: JobRecord) -> dict[str, Any]:
+    """Fields of a job that failed for memory."""
+    why = "java.lang.OutOfMemoryError: Java heap space (executor 1 on vm-1 ended: Command exited)"
+    return {"attempts": (Attempt(10.0, 20.0, "memory", why),), "state": "failed"}
+
+
+def _raised(record: JobRecord) -> dict[str, Any]:
+    """Fields of one that finished after a restart with twice the memory."""
+    before = record.job.memory_mib
+    size = Resources.of(record.job.cpus, 2 * before)
+    more = MoreMemory(20.0, "executor", before, 2 * before)
+    fields = {**_too_little(record), "more_memory": more, "job": replace(record.job, size=size), "losses": 4}
+    return {**fields, "state": "finished"}
+
+
+@pytest.mark.parametrize(
+    ("ends", "needed", "memory_mib"),
+    [
+        ([_too_little], 4096, 8192),
+        ([_raised], 8192, 8192),
+        ([_too_little, _too_little], 8192, 16384),  # the second had 8 GiB
+    ],
+)
+def test_auto_has_more_than_what_failed(shop: Shop, ends: list[Any], needed: int, memory_mib: int) -> None:
+    """At least as much as succeeded after that; the job tells why."""
+    for end in ends:
+        record = shop.admit(**_AUTO)
+        shop.end(record, **end(record))
+    job = shop.admit(**_AUTO).job
+    assert job.memory_mib == memory_mib
+    assert job.shape is not None
+    assert f"no less than {needed / 1024:g} GiB each, since" in job.shape.told
+    kept = shop.store.jobs.get(job.id)
+    assert kept is not None
+    assert kept.job.shape == job.shape
+    # Bounds of its user are kept, and so is memory that the user set.
+    assert shop.admit(**{**_AUTO, "memory": "auto:-4g"}).job.memory_mib == 4096
+    assert shop.admit(**{**_AUTO, "memory": "2g"}).job.memory_mib == 2048
+    assert shop.admit(**{**_AUTO, "type": "other"}).job.memory_mib == 4096
+
+
+def test_a_newer_run_with_less_memory_voids_what_failed(shop: Shop) -> None:
+    """Its input may be smaller now."""
+    record = shop.admit(**_AUTO, name="failed")
+    shop.end(record, **_too_little(record))
+    record = shop.admit(executors=2, cpus=2, memory="2g")
+    shop.end(record, 10_000.0)
+    assert shop.admit(**_AUTO).job.memory_mib == 4096
+
+
+def test_jobs_restart_with_more_memory_where_their_users_expect_it(shop: Shop) -> None:
+    """With retries, or memory left to Stoker; as the job says; never where the config forbids."""
+    expected: list[tuple[dict[str, Any], bool]] = [
+        ({}, False),
+        ({"retries": 1}, True),
+        ({"memory": "auto"}, True),
+        ({"memory": "auto", "restartable": False}, False),
+        ({"memory_retry": True}, True),
+        ({"retries": 1, "memory_retry": False}, False),
+    ]
+    for asked, may in expected:
+        assert shop.admit(**asked).job.memory_retry == may
+    shop.intake._sizes = Sizes(memory_retry=False)
+    for asked, _ in expected:
+        assert not shop.admit(**asked).job.memory_retry
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def _state(record: JobRecord) -> DriverState:
     """A job's state in the words of the protocol."""
     if record.state == "failed" and record.placed_at is None:
         return "ERROR"  # nothing of it ever ran
-    if record.retried and record.state in ("queued", "placing", "starting"):
+    if (record.retried or record.more_memory) and record.state in ("queued", "placing", "starting"):
         return "RELAUNCHING"
     return _STATES[record.state]
 
