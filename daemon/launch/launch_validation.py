@@ -13,12 +13,17 @@ from daemon.core.identity import NOBODY, Submitter
 from daemon.disk.file_delivery import files_of
 from daemon.disk.run_as import RunAs
 from daemon.disk.uploads import Uploads
+from environment.types import Job
 from framework.host.user_files import OpenFile
 from framework.spark import Application, SparkHomes, alias_parts, unserved
 from framework.spark.conf_check import check_first_heap, check_resources
 from framework.spark.executor_resources import check_shares
 from framework.spark.install.backend_jar import BackendJarError
+from framework.spark.property_values import size_mib
 from framework.spark.treatments import by_current_names
+
+#: A limit of Python's memory in each executor.
+_PYTHON = "spark.executor.pyspark.memory"
 
 
 def driver_of(spec: JobSpec, config: Config) -> Driver:
@@ -161,3 +166,11 @@ def _jar_or_other(name: str) -> Callable[[OpenFile], None]:
 def _check_jar(name: str, file: IO[bytes] | Path) -> None:
     if name.endswith(".jar") and not zipfile.is_zipfile(file):
         raise ValueError(f"{name}: not a jar: it is not in the format of zip files")
+
+
+def raised(spec: JobSpec, job: Job) -> JobSpec:
+    """The spec with as much more memory for Python as a restart gave each executor: it is a limit, too."""
+    if _PYTHON not in spec.conf or job.memory_mib <= spec.memory_mib:
+        return spec
+    python = size_mib(_PYTHON, spec.conf[_PYTHON]) * job.memory_mib // spec.memory_mib
+    return spec.model_copy(update={"conf": {**spec.conf, _PYTHON: f"{python}m"}})

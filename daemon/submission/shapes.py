@@ -103,8 +103,8 @@ def _with(spec: JobSpec, shape: JobShape) -> JobSpec:
 
 def _choice(spec: JobSpec, advice: ShapeAdvice) -> ShapeChoice:
     taken, beside = advice.of(advice.shape), advice.beside
-    estimates = [None if each is None else _estimate(each) for each in (taken, *beside)]
-    return ShapeChoice(tuple(spec.auto), advice.runs, advice.shapes, advice.learned, *estimates)
+    first, smaller, larger = (None if each is None else _estimate(each) for each in (taken, *beside))
+    return ShapeChoice(tuple(spec.auto), advice.runs, advice.shapes, advice.learned, first, smaller, larger)
 
 
 def _estimate(ranked: RankedShape) -> ShapeEstimate:

@@ -83,8 +83,9 @@ def open_shapes(
 ) -> list[JobShape]:
     """Shapes to choose from for a type with these runs; ShapeError where no VM has room for any.
 
-    All of them meet the `need`, or have the most memory, and have at most twice the cores of the largest run, unless bounds leave no such shape. Where no
-    bound of memory is set, executors have at least half of the least memory that sufficed.
+    All of them have at most twice the cores of the largest run, unless bounds leave no such shape, and meet
+    the `need` of memory, or have the most that there is. Where no bound of memory is set, executors have at
+    least half of the least memory that sufficed.
     """
     found = with_enough(_with_memory(kinds, within, own), need)
     most = _MOST_CORES * max((run.shape.executors * run.shape.cores for run in own), default=math.inf)

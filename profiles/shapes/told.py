@@ -71,8 +71,8 @@ class ShapeChoice(NamedTuple):
     def read(values: Sequence[Any]) -> "ShapeChoice":
         """The choice of which JSON made lists."""
         fields, runs, shapes, learned, *more = values
-        made = (None if each is None else ShapeEstimate(*each) for each in more[:3])
-        return ShapeChoice(tuple(fields), runs, shapes, learned, *made, *more[3:])
+        taken, smaller, larger = (None if each is None else ShapeEstimate(*each) for each in more[:3])
+        return ShapeChoice(tuple(fields), runs, shapes, learned, taken, smaller, larger, *more[3:])
 
     @property
     def told(self) -> str:

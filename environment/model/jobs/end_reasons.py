@@ -38,7 +38,9 @@ _MEMORY = re.compile(
 _NO_HEAP = re.compile(
     r"OutOfMemoryError: (?:Metaspace|Compressed class space|unable to create|Requested array size)"
 )
-_EXECUTOR = re.compile(r"\bexecutor \d|\bLost task \d|Python ?[Ww]orker|\bPythonException\b")
+#: Reasons that are an executor's: it is named, or its Python worker had too little. Drivers in Python have no
+#: limit, and Spark quotes workers without their names.
+_EXECUTOR = re.compile(r"\bexecutor \d|\bLost task \d|\bMemoryError\b")
 
 
 def short_of_memory(reason: str) -> ShortOf | None:
