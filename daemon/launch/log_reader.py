@@ -45,7 +45,8 @@ class Logs:
         try:
             if executor is not None or job.job.driver is not None:
                 return self._of_a_task(job, executor, stream, offset, limit)
-            data = read_part(self._launcher.folder(job.job.id), f"driver/{stream}", offset, limit)
+            path = f"{self._driver_folder(job)}/{stream}"
+            data = read_part(self._launcher.folder(job.job.id), path, offset, limit)
         except UntrustedFileError as error:
             raise RejectedError(409, "The log is not readable", f"{error}: the job put it there") from error
         except OSError as error:
@@ -54,11 +55,17 @@ class Logs:
             return LogChunk("", offset, job.ended, "", note)
         return _chunk(data, offset, limit, over=job.ended, source="driver")
 
+    def _driver_folder(self, job: JobRecord) -> str:
+        """Name of its driver's folder; the last one if it was put aside for a restart that never was."""
+        folder = self._launcher.folder(job.job.id)
+        aside = len([*folder.glob("driver.*")]) if job.ended and not (folder / "driver").is_dir() else 0
+        return f"driver.{aside - 1}" if aside else "driver"
+
     def _nothing_here(self, job: JobRecord) -> str:
         """Reason why a driver outside the cluster has no log here; empty where it has printed nothing."""
         if not self._launcher.is_here(job.driver_on):
             return f"its driver ran on {job.driver_on.partition('@')[2]}, and its log is there"
-        if not (self._launcher.folder(job.job.id) / "driver").is_dir():
+        if not (self._launcher.folder(job.job.id) / self._driver_folder(job)).is_dir():
             return "its driver was not started" if job.ended else "its driver has not been started yet"
         return ""
 

@@ -6,6 +6,7 @@ job, and a launch with a failed task is undone. `model/jobs/lifecycle.py` has th
 """
 
 from conf.util.counted import counted
+from environment.model.jobs.end_reasons import short_of_memory
 from environment.model.jobs.job_parts import JobParts
 from environment.model.jobs.retries import MOST_LAUNCHES, left
 from environment.model.jobs.scale_up import runs_on
@@ -177,7 +178,7 @@ class TaskLoss:
     def _failed_by_losses(self, job: JobRecord, why: str) -> None:
         """Fail the job as its executors end by themselves again and again; the fault is the user's."""
         self._lives.stop_driver(job)
-        again = left(job, "user") or left(job, "memory")
+        again = left(job, "user") or (left(job, "memory") and short_of_memory(why))
         if not (job.started_at is not None and job.job.driver_here and again):
             self._lives.driver_failed(
                 job, None, why, again=not (job.job.driver_here or job.job.client_driver)

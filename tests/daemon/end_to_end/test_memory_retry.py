@@ -73,3 +73,11 @@ def test_a_job_with_too_little_heap_succeeds_with_more(daemon: Daemon) -> None:
     assert "stoker_memory_restarts_total 3.0" in metrics
     bill = daemon.stoker("bill", "--by", "job", "-o", "json")
     assert all(line["memory"] > 0 for line in bill["lines"] if line["key"] in jobs)
+
+
+@pytest.mark.slow
+def test_a_job_that_fails_otherwise_keeps_its_log(daemon: Daemon) -> None:
+    """Its launch was put aside for a restart, which it is not given."""
+    job = daemon.ended(submit(daemon, "print('HERE', flush=True)\nraise SystemExit(3)", memory_retry=True))
+    assert (job["state"], job["exit_code"], job["more_memory"]) == ("failed", 3, None)
+    assert "HERE" in daemon.printed(job["id"])
