@@ -97,7 +97,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/disk/job_folders.py", "measure remove _remove_entry _is_folder _take _free_name"),
     *_in("daemon/disk/file_delivery.py", "copy_in _copy"),
     *_in("daemon/maintenance/host_checks.py", "_move"),
-    *_in("daemon/launch/log_reader.py", "_nothing_here"),
+    *_in("daemon/launch/log_reader.py", "_driver_folder _nothing_here"),
     *_in("daemon/launch/launch_validation.py", "_jar_or_other _check_jar"),
     *_in("framework/embedded/agent/processes.py", "appended"),
     *_in("framework/host/untrusted_files.py", "open_beneath list_beneath _list _open"),

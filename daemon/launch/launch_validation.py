@@ -13,7 +13,6 @@ from daemon.core.identity import NOBODY, Submitter
 from daemon.disk.file_delivery import files_of
 from daemon.disk.run_as import RunAs
 from daemon.disk.uploads import Uploads
-from environment.types import Job
 from framework.host.user_files import OpenFile
 from framework.spark import Application, SparkHomes, alias_parts, unserved
 from framework.spark.conf_check import check_first_heap, check_resources
@@ -168,9 +167,9 @@ def _check_jar(name: str, file: IO[bytes] | Path) -> None:
         raise ValueError(f"{name}: not a jar: it is not in the format of zip files")
 
 
-def raised(spec: JobSpec, job: Job) -> JobSpec:
-    """The spec with as much more memory for Python as a restart gave each executor: it is a limit, too."""
-    if _PYTHON not in spec.conf or job.memory_mib <= spec.memory_mib:
-        return spec
-    python = size_mib(_PYTHON, spec.conf[_PYTHON]) * job.memory_mib // spec.memory_mib
-    return spec.model_copy(update={"conf": {**spec.conf, _PYTHON: f"{python}m"}})
+def python_raised(conf: Mapping[str, str], asked_mib: int, memory_mib: int) -> Mapping[str, str]:
+    """Settings with as much more memory for Python as a restart gave each executor: it is a limit, too."""
+    if _PYTHON not in conf or memory_mib <= asked_mib:
+        return conf
+    python = size_mib(_PYTHON, conf[_PYTHON]) * memory_mib // asked_mib
+    return {**conf, _PYTHON: f"{python}m"}

@@ -24,7 +24,7 @@ from daemon.disk.run_as import RunAs, own_rights
 from daemon.disk.uploads import Uploads
 from daemon.launch.application_records import ApplicationRecords, launched_key
 from daemon.launch.driver_failures import failure_line
-from daemon.launch.launch_validation import LaunchCheck, application_of, driver_of, raised
+from daemon.launch.launch_validation import LaunchCheck, application_of, driver_of, python_raised
 from daemon.store.job_store import Store
 from environment.model.messages.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
@@ -159,7 +159,7 @@ class Launcher:
             return self._executor(
                 task, job, application_of(spec), endpoint, known.secret, known.application_id
             )
-        spec = raised(spec, job)
+        spec = _raised(spec, job)
         elsewhere, files = self._driver(spec).on == "cluster", files_of(spec)
         launch = self.applications.launch_elsewhere(job.id) if elsewhere else self._launches.of(job.id)
         paths = {reference: f"/{file.sha256}/{file.name}" for reference, file in files.items()}
@@ -229,7 +229,7 @@ class Launcher:
         launch = self._launches.kept(job.id) if job.begins_with else self._launches.of(job.id)
         if launch is None:
             raise LaunchLostError("its launch was given up before its driver was started")
-        spec = raised(spec, job)
+        spec = _raised(spec, job)
         endpoint, folder = self._endpoint(spec, launch, ()), self.folder(job.id) / "driver"
         brought = ((plain_of(spec), folder), (archives_of(spec), folder / PACKED))
         paths = [{each: str(place / file.name) for each, file in files.items()} for files, place in brought]
@@ -387,6 +387,12 @@ def _sizes(job: Job, tasks: Sequence[ExecutorRecord]) -> Sequence[Resources]:
     Where the driver asks for executors while it runs, the size of each.
     """
     return (job.size,) if job.dynamic is not None else sizes_of(tasks) or job.asked
+
+
+def _raised(spec: JobSpec, job: Job) -> JobSpec:
+    """The spec with the memory for Python that fits executors of the job's present size."""
+    conf = python_raised(spec.conf, spec.memory_mib, job.memory_mib)
+    return spec if conf is spec.conf else spec.model_copy(update={"conf": conf})
 
 
 def _runs(tasks: Sequence[ExecutorRecord], driver: Driver) -> bool:

@@ -1,24 +1,17 @@
-"""A job's spec as its Spark gets it."""
-
-from dataclasses import replace
+"""A job's settings as its Spark gets them."""
 
 import pytest
 
-from conf.schema import JobSpec
-from daemon.launch.launch_validation import raised
-from environment.resources import Resources
-from tests.builders import make_job
+from daemon.launch.launch_validation import python_raised
 
 _PYTHON = "spark.executor.pyspark.memory"
 
 
 @pytest.mark.parametrize(
-    ("conf", "memory_mib", "python"),
-    [({_PYTHON: "400m"}, 2048, "800m"), ({_PYTHON: "1g"}, 1536, "1536m"), ({_PYTHON: "400"}, 1024, "400")],
+    ("python", "memory_mib", "given"),
+    [("400m", 2048, "800m"), ("1g", 1536, "1536m"), ("400", 1024, "400"), ("1g", 896, "1g")],
 )
-def test_pythons_limit_is_raised_with_the_memory(conf: dict[str, str], memory_mib: int, python: str) -> None:
-    """By the same factor after a restart with more memory; otherwise the spec is the submitted one."""
-    spec = JobSpec(app="/app.py", memory=1024, conf=conf)
-    job = replace(make_job(), size=Resources.of(1.0, memory_mib))
-    assert raised(spec, job).conf == {_PYTHON: python}
-    assert raised(spec, replace(job, size=Resources.of(1.0, 1024))) is spec
+def test_pythons_limit_is_raised_with_the_memory(python: str, memory_mib: int, given: str) -> None:
+    """By the same factor after a restart with more memory; otherwise it is the submitted one."""
+    assert python_raised({_PYTHON: python}, 1024, memory_mib) == {_PYTHON: given}
+    assert python_raised({}, 1024, memory_mib) == {}
