@@ -58,6 +58,8 @@ class Bounds(Amounts):
     """Maximum cost per hour: its share in the prices of VMs."""
     dollars_per_day: _Amount | None = None
     """Maximum cost on a day (UTC); after that no job starts on that day."""
+    dollars_per_month: _Amount | None = None
+    """Maximum cost in a calendar month (UTC); after that no job starts in that month."""
     running: _Number | None = None
     """Maximum number of jobs that have executors."""
     waiting: _Number | None = None
@@ -154,6 +156,14 @@ class SharingSpec(Strict):
     allow. From then on only jobs of its own user may, until it is placed."""
     preemption: PreemptionSpec = PreemptionSpec()
     """Whether jobs may preempt executors of others."""
+    most_per_user: Bounds = Bounds()
+    """The maximum resources of each user over all queues."""
+
+    @model_validator(mode="after")
+    def _bounds_what_runs(self) -> Self:
+        if self.most_per_user.waiting is not None:
+            raise ValueError("most_per_user.waiting: should be set in queues, where waiting jobs are counted")
+        return self
 
 
 def _whole(queues: Mapping[str, QueueSpec]) -> Mapping[str, QueueSpec]:

@@ -23,6 +23,8 @@ class QueueUse:
     running: int = 0
     waiting: int = 0
     dollars_today: float = 0.0
+    #: Of this month; None where nothing limits it.
+    dollars_this_month: float | None = None
     waits: str = ""
     waits_since: float | None = None
 

@@ -23,7 +23,7 @@ from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.records import JobRecord
-from environment.queues.shares import Scope, Spent, scopes
+from environment.queues.shares import Scope, Spent, month_of, scopes
 from environment.queues.types import Queues, Sharing, sharing_of
 
 log = structlog.get_logger("queues")
@@ -101,15 +101,16 @@ class LiveQueues:
             self._keep({name: each for name, each in self._own.items() if name != path}, path, None)
         log.info("removed", queue=path)
 
-    def spent(self, day: str, found: Iterable[tuple[str, str, float]]) -> tuple[Spent, ...]:
-        """Charges of queues and users on a day, from dollars by queue and owner of jobs."""
+    def spent(self, day: str, found: Iterable[tuple[str, str, str, float]]) -> tuple[Spent, ...]:
+        """Charges of queues and users on a day and in its month: of days, queues and owners of jobs."""
         if self._sharing is None:
             return ()
-        sums: dict[Scope, float] = {}
-        for queue, owner, dollars in found:
-            for scope in scopes(self._sharing.queues, queue, owner):
-                sums[scope] = sums.get(scope, 0.0) + dollars
-        return tuple(Spent(day, *scope, dollars) for scope, dollars in sums.items())
+        sums: dict[tuple[str, Scope], float] = {}
+        for on, queue, owner, dollars in found:
+            for scope in scopes(self._sharing, queue, owner):
+                for when in (month_of(day), *((day,) if on == day else ())):
+                    sums[when, scope] = sums.get((when, scope), 0.0) + dollars
+        return tuple(Spent(when, *scope, dollars) for (when, scope), dollars in sums.items())
 
     def tell_strays(self, jobs: Iterable[JobRecord]) -> None:
         """Log which of these restored jobs are in missing queues; they go on all the same."""

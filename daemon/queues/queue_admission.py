@@ -164,8 +164,8 @@ def _beyond(most: Most, needs: Resources, key: str) -> str:
         if needs.get(name) > thousandths(bound):
             said = f"{key}.{'memory' if name == 'mem' else name}"
             return f"{told(name, bound)} at most ({said}), and the job takes {told(name, needs.amount(name))}"
-    for name, number in (("running", most.running), ("dollars_per_day", most.dollars_per_day)):
-        if number == 0:
+    for name in ("running", "dollars_per_day", "dollars_per_month"):
+        if getattr(most, name) == 0:
             return f"0 {name} at most ({key}.{name}), so none of its jobs ever begins"
     return ""
 

@@ -13,7 +13,7 @@ from daemon.queues.waiting_counts import WaitingBook
 from environment.model.cluster_model import ClusterModel
 from environment.model.messages.records import JobRecord
 from environment.queues.limits import ShareLimits
-from environment.queues.shares import Standings
+from environment.queues.shares import ALL_QUEUES, Standings
 from environment.queues.sorted_lines import demand
 from environment.resources import Resources
 from environment.types import PlacementRequest
@@ -47,7 +47,7 @@ class QueueSnapshot:
 
     @cached_property
     def _limits(self) -> ShareLimits:
-        return ShareLimits(self.standings.sharing.queues)
+        return ShareLimits(self.standings.sharing)
 
     def place(self, job_id: str) -> int | None:
         """Number of jobs before this one in the order; None where it is not among the first."""
@@ -84,12 +84,12 @@ class QueueSnapshot:
     @cached_property
     def _active(self) -> frozenset[str]:
         """The queues that have or want something."""
-        return frozenset((*self.waiting, *self.standings.uses))
+        return frozenset((*self.waiting, *self.standings.uses)) - {ALL_QUEUES}
 
     def uses(self) -> dict[str, QueueUse]:
         """Use of each queue, by path, including missing queues that have jobs."""
         queues = self.standings.sharing.queues
-        held = (path for path in self.standings.uses if path not in queues)
+        held = (path for path in self.standings.uses if path not in queues and path != ALL_QUEUES)
         stray = {path for path in held if self.standings.of((path, None)).held} | set(self.stray)
         return {path: self._use(path) for path in (*(queue.path for queue in queues), *sorted(stray))}
 
@@ -104,6 +104,7 @@ class QueueSnapshot:
             running=use.running,
             waiting=self.waiting.get(path, 0),
             dollars_today=standings.spent.get((path, None), 0.0),
+            dollars_this_month=standings.months.get((path, None), 0.0) if self._limits.by_month else None,
             waits=job[0] if job else "",
             waits_since=job[1] if job else None,
         )

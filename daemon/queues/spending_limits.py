@@ -1,4 +1,4 @@
-"""Queues and users that have spent their hourly or daily limit: each is reported once a day (UTC).
+"""Queues and users that have spent a limit in dollars: each is reported once a day (UTC).
 
 `environment.queues.limits` makes their jobs wait; `daemon.scheduler.budget` limits the cost of all VMs.
 """
@@ -10,7 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.vm_accounts import day_of
-from environment.queues.shares import Scope, Standings
+from environment.queues.limits import charges, next_day, next_month
+from environment.queues.shares import ALL_QUEUES, Scope, Standings
 from environment.queues.types import Most
 
 log = structlog.get_logger("queues")
@@ -50,11 +51,9 @@ class SpendingLimits:
             told.add((path, user, per))
             log.warning("a queue's budget is spent", queue=path, user=user, why=why)
             # Every user may read it, and others' costs are not for every user.
-            said = (
-                f"queue {path} {why}"
-                if user is None
-                else f"a user of queue {path} has reached the limit of cost per user"
-            )
+            of = "over all queues" if path == ALL_QUEUES else f"of queue {path}"
+            spent = f"a user {of} has reached the limit of cost per user"
+            said = f"queue {path} {why}" if user is None else spent
             self._news.append(HistoryEvent(now, None, "budget spent", said))
 
     def take_news(self) -> tuple[list[HistoryEvent], dict[str, str]]:
@@ -67,20 +66,30 @@ class SpendingLimits:
 
 def _used_up(standings: Standings) -> Iterator[tuple[Scope, str, str]]:
     """Yield queues and users with a spent limit, with the limit, in words."""
-    for queue in standings.sharing.queues:
-        for most, of_users in ((queue.most, False), (queue.most_per_user, True)):
-            if most.dollars_per_day is None and most.dollars_per_hour is None:
-                continue
-            scopes = {*standings.spent, *(scope for scope, _ in standings.every())}
-            for scope in sorted((each for each in scopes if each[0] == queue.path), key=str):
-                if (scope[1] is not None) == of_users:
-                    yield from ((scope, per, why) for per, why in _of(standings, scope, most))
+    sharing = standings.sharing
+    of_queues = [(queue.path, queue.most, False) for queue in sharing.queues]
+    of_each_user = [(queue.path, queue.most_per_user, True) for queue in sharing.queues]
+    for path, most, of_users in (*of_queues, *of_each_user, (ALL_QUEUES, sharing.most_per_user, True)):
+        if not most.by_time and most.dollars_per_hour is None:
+            continue
+        scopes = {*standings.spent, *standings.months, *(scope for scope, _ in standings.every())}
+        for scope in sorted((each for each in scopes if each[0] == path), key=str):
+            if (scope[1] is not None) == of_users:
+                yield from ((scope, per, why) for per, why in _of(standings, scope, most))
 
 
 def _of(standings: Standings, scope: Scope, most: Most) -> Iterator[tuple[str, str]]:
-    spent, costs = standings.spent.get(scope, 0.0), standings.of(scope).per_hour
-    if most.dollars_per_day is not None and spent >= most.dollars_per_day > 0.0:
-        yield "day", f"has cost ${spent:.4g} today (UTC), and may cost ${most.dollars_per_day:.10g} a day"
+    (today, month), costs = charges(standings, scope), standings.of(scope).per_hour
+    if most.dollars_per_month is not None and month >= most.dollars_per_month > 0.0:
+        may = f"may cost ${most.dollars_per_month:.10g} a month"
+        until = next_month(standings.at)
+        yield "month", f"has cost ${month:.4g} in this month (UTC), and {may}; it has room again at {until}"
+    if most.dollars_per_day is not None and today >= most.dollars_per_day > 0.0:
+        may = f"may cost ${most.dollars_per_day:.10g} a day"
+        yield (
+            "day",
+            f"has cost ${today:.4g} today (UTC), and {may}; it has room again at {next_day(standings.at)}",
+        )
     if most.dollars_per_hour is not None and costs >= _NEARLY * most.dollars_per_hour > 0.0:
         yield "hour", f"costs ${costs:.4g} an hour, and may cost ${most.dollars_per_hour:.10g}"
 

@@ -16,6 +16,7 @@ from environment.model.cluster_model import ModelOptions
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.messages.vm_accounts import day_of
+from environment.queues.shares import month_of
 
 log = structlog.get_logger("service")
 
@@ -63,7 +64,7 @@ def left_behind(
         ends=_ends_awaited(store, jobs),
         policy=policy,
         sharing=queues.sharing(),
-        spent=queues.spent(day, store.vms.spent_by_queue(day)),
+        spent=queues.spent(day, store.vms.spent_by_queue(month_of(day))),
         used=past_usage.taken_up(store.facts.get(past_usage.FACT), clock.now()),
     )
     return RecoveredState(jobs, tasks, restored)

@@ -50,6 +50,8 @@ class QueueBody(Body):
     """Number of its jobs that wait."""
     dollars_today: float
     """Cost of its jobs today (UTC), dollars."""
+    dollars_this_month: float | None
+    """The same of this month (UTC); null where no limit is by month."""
     waits: Said
     """Its longest waiting job; empty where none waits, and for callers that see only their own jobs."""
     waits_since: float | None

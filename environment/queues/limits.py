@@ -4,18 +4,20 @@ Limits on submission are checked where jobs are accepted.
 """
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
 from conf.util.counted import counted
-from environment.queues.shares import Scope, Standings, Use
-from environment.queues.types import Most, Queues
+from environment.queues.shares import ALL_QUEUES, Scope, Standings, Use
+from environment.queues.types import Most, Sharing
 from environment.resources import BASIC, Resources, told
 
 #: Of dollars per hour, when prices are compared with a limit: thirds of a price are the price.
 _DECIMALS = 9
 #: Limited quantities beside resources, whose names have no spaces.
-_RUNNING, _PER_HOUR, _PER_DAY = "running jobs", "dollars per hour", "dollars per day"
+_RUNNING, _PER_HOUR = "running jobs", "dollars per hour"
+_PER_DAY, _PER_MONTH = "dollars per day", "dollars per month"
 
 
 class Over(NamedTuple):
@@ -28,11 +30,13 @@ class Over(NamedTuple):
     most: Most
     #: A resource, or another limited quantity.
     what: str
-    #: Present usage and today's spending of the scope; then the job's request.
+    #: Present usage of the scope, and its spending today and in this month; then the job's request.
     use: Use
-    spent: float
+    charges: tuple[float, float]
     takes: Resources
     per_hour: float
+    #: Present time, seconds since the epoch.
+    at: float
     #: All limits of the job.
     bounds: tuple[Most, ...]
 
@@ -46,6 +50,7 @@ class Over(NamedTuple):
         """The limit and the usage that crosses it, in words."""
         path, user = self.scope
         name = f"queue {path}" if user is None else f"{user or 'nobody'} in queue {path}"
+        name = name if path != ALL_QUEUES else f"{user or 'nobody'} over all queues"
         most, use = self.most, self.use
         if self.what == _RUNNING:
             jobs = counted(most.running or 0, "running job")
@@ -55,9 +60,15 @@ class Over(NamedTuple):
                 f"{name} may cost ${most.dollars_per_hour:.10g} per hour at most and costs "
                 f"${use.per_hour:.4g}; this adds ${self.per_hour:.4g} at least"
             )
+        today, month = self.charges
         if self.what == _PER_DAY:
-            most_a_day = f"${most.dollars_per_day:.10g} per day"
-            return f"{name} may cost {most_a_day} at most and has cost ${self.spent:.4g} today (UTC)"
+            amount = f"${most.dollars_per_day:.10g} per day at most and has cost ${today:.4g} today (UTC)"
+            return f"{name} may cost {amount}; it has room again at {next_day(self.at)}"
+        if self.what == _PER_MONTH:
+            amount = (
+                f"${most.dollars_per_month:.10g} per month at most and has cost ${month:.4g} in this month"
+            )
+            return f"{name} may cost {amount} (UTC); it has room again at {next_month(self.at)}"
         has, it = use.held.amount(self.what), self.takes.amount(self.what)
         amount = told(self.what, most.resources[self.what])
         return f"{name} may have {amount} at most and has {has:.10g}; this takes {it:.10g}"
@@ -87,7 +98,8 @@ class LimitRoom(NamedTuple):
     scope: Scope
     most: Most
     use: Use
-    spent: float
+    #: Dollars spent today, and in this month.
+    charges: tuple[float, float]
     #: Whether no new job may have anything more.
     full: bool
     #: Of resources by name, thousandths; below zero where more is held.
@@ -104,27 +116,30 @@ class LimitRoom(NamedTuple):
             return _RUNNING
         if most.dollars_per_hour is not None and _beyond(self.use.per_hour + per_hour, most) > 0.0:
             return _PER_HOUR
-        return _PER_DAY if most.dollars_per_day is not None and self.spent >= most.dollars_per_day else ""
+        return _spent(most, self.charges)
 
 
 class ShareLimits:
-    """The limits of a tree of queues."""
+    """The limits of a tree of queues, and those of each user over all of them."""
 
-    def __init__(self, queues: Queues) -> None:
-        self._queues = queues
+    def __init__(self, sharing: Sharing) -> None:
+        self._queues = queues = sharing.queues
+        self._over_all = sharing.most_per_user
         self._bounds = cache(self._bounds_of)
         self._above = cache(self._above_of)
         self._by_user = cache(self._by_user_of)
-        #: Whether there is any limit at all, and whether there is one on a day's spending.
-        self.any = any(queue.most or queue.most_per_user for queue in queues)
-        bounds = (most for queue in queues for most in (queue.most, queue.most_per_user))
-        self.by_day = any(most.dollars_per_day is not None for most in bounds)
+        bounds = [self._over_all, *(most for queue in queues for most in (queue.most, queue.most_per_user))]
+        #: Whether there is any limit at all, one on the spending of a day or month, and one of a month.
+        self.any = any(bounds)
+        self.by_time = any(most.by_time for most in bounds)
+        self.by_month = any(most.dollars_per_month is not None for most in bounds)
 
     def _bounds_of(self, queue: str) -> tuple[_Bound, ...]:
         line = self._queues.line(queue)
         queues = (_Bound.of(each.path, False, each.most) for each in line if each.most)
         users = (_Bound.of(each.path, True, each.most_per_user) for each in line if each.most_per_user)
-        return *queues, *users
+        everywhere = (_Bound.of(ALL_QUEUES, True, self._over_all),) if self._over_all else ()
+        return *queues, *everywhere, *users
 
     def bounded(self, queue: str) -> bool:
         """Whether there is any for jobs of that queue."""
@@ -167,7 +182,8 @@ class ShareLimits:
         for room in rooms:
             if what := room.crossed(takes, more_jobs, per_hour):
                 every = tuple(each.most for each in rooms)
-                return Over(room.scope, room.most, what, room.use, room.spent, takes, per_hour, every)
+                known = (room.scope, room.most, what, room.use, room.charges)
+                return Over(*known, takes, per_hour, standings.at, every)
         return None
 
     def rooms(self, standings: Standings, queue: str, user: str) -> tuple[LimitRoom, ...]:
@@ -183,16 +199,47 @@ class ShareLimits:
 
 def _room(standings: Standings, bound: _Bound, user: str) -> LimitRoom:
     scope, most = bound.scope(user), bound.most
-    use, spent = standings.of(scope), standings.spent.get(scope, 0.0)
+    use, spent = standings.of(scope), charges(standings, scope)
     held = use.held.thousandths
     left = tuple((name, amount - held.get(name, 0)) for name, amount in bound.amounts)
     full = (
         any(name in BASIC and some <= 0 for name, some in left)
         or (most.running is not None and use.running >= most.running)
         or (most.dollars_per_hour is not None and _beyond(use.per_hour, most) >= 0.0)
-        or (most.dollars_per_day is not None and spent >= most.dollars_per_day)
+        or bool(_spent(most, spent))
     )
     return LimitRoom(scope, most, use, spent, full, left)
+
+
+def charges(standings: Standings, scope: Scope) -> tuple[float, float]:
+    """Dollars that a queue or user has spent today, and in this month where a limit asks for it."""
+    return standings.spent.get(scope, 0.0), standings.months.get(scope, 0.0)
+
+
+def _spent(most: Most, charged: tuple[float, float]) -> str:
+    """Name of the limit of a day or month that is spent; empty when none is."""
+    today, month = charged
+    if most.dollars_per_month is not None and month >= most.dollars_per_month:
+        return _PER_MONTH
+    return _PER_DAY if most.dollars_per_day is not None and today >= most.dollars_per_day else ""
+
+
+def next_day(at: float) -> str:
+    """When the next day (UTC) begins, in words."""
+    return _told(_midnight(at) + timedelta(days=1))
+
+
+def next_month(at: float) -> str:
+    """When the next calendar month (UTC) begins, in words."""
+    return _told((_midnight(at).replace(day=1) + timedelta(days=32)).replace(day=1))
+
+
+def _midnight(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _told(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def _beyond(per_hour: float, most: Most) -> float:
@@ -204,4 +251,4 @@ def _lets(most: Most, takes: Resources, per_hour: float) -> bool:
     """Whether so much may be had where nothing is held, and nothing was spent."""
     fits = all(takes.get(name) <= round(amount * 1000) for name, amount in most.resources.items())
     dear = most.dollars_per_hour is not None and _beyond(per_hour, most) > 0.0
-    return fits and not dear and most.running != 0 and most.dollars_per_day != 0.0
+    return fits and not dear and 0 not in (most.running, most.dollars_per_day, most.dollars_per_month)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
-from environment.queues.limits import LimitRoom, ShareLimits
+from environment.queues.limits import LimitRoom, ShareLimits, charges
 from environment.queues.queue_tree import Beneath, JobStream, MergedStream
 from environment.queues.shares import NO_USE, Scope, Standings, Use, dominant
 from environment.queues.sorted_lines import Key, SortedJobs
@@ -78,7 +78,7 @@ class MergeCache:
         """Room left for jobs of that queue and user below each limit."""
         known = self._rooms.get((queue, user))
         if known is None or not all(
-            standings.of(room.scope) is room.use and standings.spent.get(room.scope, 0.0) == room.spent
+            standings.of(room.scope) is room.use and charges(standings, room.scope) == room.charges
             for room in known
         ):
             if len(self._rooms) > _KEPT:

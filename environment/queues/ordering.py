@@ -18,7 +18,7 @@ from environment.queues.limits import ShareLimits
 from environment.queues.merge_cache import MergeCache
 from environment.queues.ordered_queue import OrderedQueue, order_of, others
 from environment.queues.progressive_filling import FillingScene, Gate, every
-from environment.queues.shares import JobHolding, Shares, Standings
+from environment.queues.shares import ALL_QUEUES, JobHolding, Shares, Standings
 from environment.queues.sorted_lines import Lines, Path, WaitingJob, demand, keys, latest_start
 from environment.queues.types import Sharing
 from environment.resources import Resources
@@ -44,7 +44,7 @@ class Ordering:
     def __init__(self, sharing: Sharing) -> None:
         self.sharing = sharing
         self.shares = Shares(sharing)
-        self.limits = ShareLimits(sharing.queues)
+        self.limits = ShareLimits(sharing)
         self._lines, self._ages = Lines(), Lines()
         #: Place of each waiting job in its line, and by age.
         self._places: dict[str, tuple[Path, WaitingJob, WaitingJob]] = {}
@@ -229,9 +229,8 @@ class Ordering:
         if "fair" not in self.sharing.order:
             return
         queues = self.sharing.queues
-        active = set(standings.uses) | {
-            queue for _, queue, _ in (place[0] for place in self._places.values())
-        }
+        waiting = {queue for _, queue, _ in (place[0] for place in self._places.values())}
+        active = (set(standings.uses) | waiting) - {ALL_QUEUES}
         for queue in queues.line(job.queue):
             beside = [other for other in active if other.rpartition(".")[0] == queue.above]
             times = standings.times_its_share(queue.path, beside)

@@ -170,7 +170,7 @@ class ProgressiveFilling:
     def _kept_from(self, entry: WaitingJob) -> Scope | None:
         """The entry's queue or user with all its room reserved for a starving job; None for none."""
         job = entry.request.job
-        of = scopes(self.standings.sharing.queues, job.queue, job.owner)
+        of = scopes(self.standings.sharing, job.queue, job.owner)
         return next((scope for scope in of if scope in self._kept), None)
 
     def _in_the_way(self, entry: WaitingJob) -> LimitRoom | None:
@@ -328,13 +328,13 @@ class ProgressiveFilling:
             leaves,
             [gone[leaf] for leaf in leaves if leaf in gone] if gone else _NONE,
             [leaf for leaf in leaves if leaf in scene.grow_in] if scene.grow_in else _NONE,
-            self._spent(scene.limits.above(path)) if scene.limits.by_day else (),
+            self._spent(scene.limits.above(path)) if scene.limits.by_time else (),
         )
 
     def _spent(self, scopes: Iterable[Scope]) -> tuple[float | None, ...]:
-        """Number of the day, and today's charges of these scopes."""
-        spent = self.standings.spent
-        return self.standings.at // SECONDS_PER_DAY, *(spent.get(scope) for scope in scopes)
+        """Number of the day, and the charges of these scopes today and in this month."""
+        sums, scopes = (self.standings.spent, self.standings.months), tuple(scopes)
+        return self.standings.at // SECONDS_PER_DAY, *(of.get(scope) for of in sums for scope in scopes)
 
     def rank(self, queue: Queue, had: Sequence[float]) -> Rank:
         """Rank of a queue with this usage among its neighbours."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from environment.queues.types import Queue, Queues, Sharing
+from environment.queues.types import ANY, Queue, Sharing
 from environment.resources import NOTHING, Resources
 
 #: A queue by its path (None), or one of its users.
@@ -79,6 +79,11 @@ def _mixed(held: float, past: float, left: float) -> float:
 
 
 _NOTHING_SPENT: Mapping[Scope, float] = {}
+#: The path that stands for all queues in the scopes of users with limits over them.
+ALL_QUEUES = ""
+_ALL = Queue(ALL_QUEUES)
+#: Length of a month in the text of a day.
+_MONTH = len("2026-11")
 #: Usage of a scope that never held anything.
 NO_USE = Use()
 #: Usage of queues (None) and their users, by the path of the queue.
@@ -96,7 +101,7 @@ class PastUsage(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Charges of a queue or one of its users on a day, dollars."""
+    """Charges of a queue or one of its users on a day (2026-11-22), or in a month (2026-11), dollars."""
 
     day: str
     queue: str
@@ -108,9 +113,9 @@ class Spent(NamedTuple):
 class Standings:
     """Shares at one moment, by which a round is ordered. Never changed.
 
-    `whole` is the cluster's total. `spent` are today's charges, dollars. `placed` replaces
-    `uses` where something was placed since. `step` is when the step of now began: no share changes for time
-    alone before the next one does.
+    `whole` is the cluster's total. `spent` are today's charges, dollars, `months` those of this month where
+    anything limits them. `placed` replaces `uses` where something was placed since. `step` is when the step
+    of now began: no share changes for time alone before the next one does.
     """
 
     sharing: Sharing
@@ -119,6 +124,7 @@ class Standings:
     whole: Resources
     at: float
     placed: Mapping[Scope, Use] = field(default_factory=dict)
+    months: Mapping[Scope, float] = field(default_factory=dict)
     step: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -144,7 +150,7 @@ class Standings:
         """The same when these jobs have been placed."""
         placed = dict(self.placed)
         for holding in more:
-            for scope in scopes(self.sharing.queues, holding.queue, holding.user):
+            for scope in scopes(self.sharing, holding.queue, holding.user):
                 use = placed.get(scope) or self.of(scope)
                 placed[scope] = Use(
                     use.held + holding.held,
@@ -211,9 +217,14 @@ def dominant(had: Sequence[float], weight: float) -> float:
     return round(max(had) / weight, _DECIMALS) if had else 0.0
 
 
-def scopes(queues: Queues, queue: str, user: str) -> tuple[Scope, ...]:
-    """Scopes charged for a job of that queue and user: queues from the top, and the user in each."""
-    line = queues.line(queue)
+def scopes(sharing: Sharing, queue: str, user: str) -> tuple[Scope, ...]:
+    """Scopes charged for a job of that queue and user: queues from the top, and the user in each.
+
+    Where users have limits over all queues, `ALL_QUEUES` is on top.
+    """
+    line = sharing.queues.line(queue)
+    if sharing.most_per_user is not ANY:
+        line = (_ALL, *line)
     return (*((each.path, None) for each in line), *((each.path, user) for each in line))
 
 
@@ -227,6 +238,11 @@ class Shares:
         self._mine: set[str] = set()
         self._holdings: dict[str, JobHolding] = {}
         self._spent: dict[Scope, float] = {}
+        #: The same of the month of that day.
+        self._months: dict[Scope, float] = {}
+        #: Whether anything limits the charges of a month.
+        bounds = (most for queue in sharing.queues for most in (queue.most, queue.most_per_user))
+        self._monthly = any(most.dollars_per_month is not None for most in (*bounds, sharing.most_per_user))
         self._day = ""
         self._standings: Standings | None = None
 
@@ -244,7 +260,7 @@ class Shares:
 
     def _add(self, holding: JobHolding, at: float, times: int) -> None:
         self._standings, at = None, step_of(at, self._sharing.half_life)
-        for queue, user in scopes(self._sharing.queues, holding.queue, holding.user):
+        for queue, user in scopes(self._sharing, holding.queue, holding.user):
             users = self._own(queue)
             use = users.get(user, NO_USE)
             held = use.held + holding.held if times > 0 else use.held - holding.held
@@ -268,20 +284,25 @@ class Shares:
         if day < self._day:
             return
         if day > self._day:
+            self._months = self._months if month_of(day) == month_of(self._day) else {}
             self._day, self._spent = day, {}
         self._standings = None
-        for scope in scopes(self._sharing.queues, queue, user):
+        for scope in scopes(self._sharing, queue, user):
             self._spent[scope] = self._spent.get(scope, 0.0) + dollars
+            self._months[scope] = self._months.get(scope, 0.0) + dollars
 
     def standings(self, whole: Resources, at: float, day: str = "") -> Standings:
         """The shares of now, in a cluster that has that much in all; `day` is that of the time."""
         known = self._standings
         if known is None or known.whole != whole:
-            known = Standings(self._sharing, dict(self._uses), dict(self._spent), whole, at)
+            months = dict(self._months) if self._monthly else _NOTHING_SPENT
+            known = Standings(self._sharing, dict(self._uses), dict(self._spent), whole, at, months=months)
             self._standings = known
             self._mine.clear()
         spent = known.spent if day == self._day else _NOTHING_SPENT
-        return known if known.at == at and spent is known.spent else replace(known, at=at, spent=spent)
+        months = known.months if month_of(day) == month_of(self._day) else _NOTHING_SPENT
+        same = known.at == at and spent is known.spent and months is known.months
+        return known if same else replace(known, at=at, spent=spent, months=months)
 
     def state(self) -> tuple[PastUsage, ...]:
         """State that jobs' present holdings do not contain."""
@@ -291,8 +312,9 @@ class Shares:
         )
 
     def spent(self) -> tuple[Spent, ...]:
-        """Charges of the last day with any charge."""
-        return tuple(Spent(self._day, queue, user, dollars) for (queue, user), dollars in self._spent.items())
+        """Charges of the last day with any charge, and of its month."""
+        sums = ((self._day, self._spent), (month_of(self._day), self._months))
+        return tuple(Spent(when, *scope, dollars) for when, of in sums for scope, dollars in of.items())
 
     def resume(
         self, used: Iterable[PastUsage], spent: Iterable[Spent], holdings: Mapping[str, JobHolding], at: float
@@ -310,8 +332,12 @@ class Shares:
         for (queue, user), use in list(_every(self._uses)):
             before = known.get((queue, user), new)
             self._own(queue)[user] = use._replace(past=before.past, at=before.at)
-        self._spent = {(each.queue, each.user): each.dollars for each in spent}
-        self._day = max((each.day for each in spent), default=self._day)
+        found = tuple(spent)
+        self._day = max((each.day for each in found if len(each.day) > _MONTH), default=self._day)
+        self._spent = {(each.queue, each.user): each.dollars for each in found if each.day == self._day}
+        self._months = dict(self._spent)  # as logs of earlier versions have no months
+        month = month_of(self._day)
+        self._months |= {(each.queue, each.user): each.dollars for each in found if each.day == month}
 
     def forget(self, whole: Resources, at: float) -> None:
         """Forget queues and users that hold nothing and have next to no past usage."""
@@ -323,6 +349,11 @@ class Shares:
         for queue in [queue for queue, users in self._uses.items() if not users]:
             del self._uses[queue]
             self._mine.discard(queue)
+
+
+def month_of(day: str) -> str:
+    """The month of a day: 2026-11 of 2026-11-22."""
+    return day[:_MONTH]
 
 
 def below_guarantee(queue: Queue, held: Resources) -> float | None:

@@ -20,19 +20,26 @@ class Most:
     """The most that a queue, or one of its users, may have; unlimited where None or not named.
 
     `resources` are held at once, by Mesos' names (cpus, mem in MiB, gpus); dollars per hour are the cost of
-    all of those, per day (UTC) the charges. `running` are jobs that hold anything, `waiting` those that wait.
+    all of those, per day and month (UTC) the charges. `running` are jobs that hold anything, `waiting` those
+    that wait.
     """
 
     resources: Mapping[str, float] = field(default_factory=dict)
     dollars_per_hour: float | None = None
     dollars_per_day: float | None = None
+    dollars_per_month: float | None = None
     running: int | None = None
     waiting: int | None = None
 
     def __bool__(self) -> bool:
         """Whether it bounds running jobs; `waiting` is checked where jobs are accepted."""
-        bounds = (self.dollars_per_hour, self.dollars_per_day, self.running)
+        bounds = (self.dollars_per_hour, self.dollars_per_day, self.dollars_per_month, self.running)
         return bool(self.resources) or any(bound is not None for bound in bounds)
+
+    @property
+    def by_time(self) -> bool:
+        """Whether it bounds the charges of a day or a month."""
+        return self.dollars_per_day is not None or self.dollars_per_month is not None
 
 
 #: No bound at all.
@@ -155,6 +162,8 @@ class Sharing:
     overtaken_at_most: int | None = None
     preemption: Preemption = field(default_factory=Preemption)
     queues: Queues = field(default_factory=Queues)
+    #: Limits of each user over all queues.
+    most_per_user: Most = ANY
 
     @property
     def overtaken_by_others(self) -> int | None:
@@ -186,6 +195,7 @@ def sharing_of(spec: SharingSpec | None, queues: Mapping[str, QueueSpec]) -> Sha
         spec.overtaken_at_most,
         Preemption(preemption.by, preemption.young, preemption.nearly_done, preemption.pause),
         queues_of(queues),
+        _most(spec.most_per_user) or ANY,
     )
 
 
@@ -217,5 +227,10 @@ def _resources(amounts: Amounts) -> Resources:
 
 def _most(bounds: Bounds) -> Most:
     return Most(
-        bounds.by_name, bounds.dollars_per_hour, bounds.dollars_per_day, bounds.running, bounds.waiting
+        bounds.by_name,
+        bounds.dollars_per_hour,
+        bounds.dollars_per_day,
+        bounds.dollars_per_month,
+        bounds.running,
+        bounds.waiting,
     )

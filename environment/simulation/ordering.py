@@ -1,17 +1,18 @@
 """Order of jobs in a simulation: passes waiting jobs and holdings to `environment.queues`.
 
-It is the same stage as the daemon's. Days, on which limits may restrict the cost, begin at midnight of the
-simulation's own clock, which starts with one.
+It is the same stage as the daemon's. Days and months, on which limits may restrict the cost, begin at
+midnight of the simulation's own clock, which starts with a year.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from environment.model.messages.vm_accounts import day_of
 from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.ordering import Ordering
 from environment.queues.progressive_filling import Gate, every
-from environment.queues.shares import JobHolding
+from environment.queues.shares import JobHolding, month_of
 from environment.queues.types import Sharing
 from environment.resources import NOTHING, total
 from environment.types import PlacementRequest, Vm
@@ -32,11 +33,7 @@ class InOrder:
         self._turns: OrderedQueue | None = None
         #: The last day on which anything was charged.
         self._spent_on = ""
-        self._charges = any(
-            most.dollars_per_day is not None
-            for queue in sharing.queues
-            for most in (queue.most, queue.most_per_user)
-        )
+        self._charges = self._ordering.limits.by_time
 
     def __bool__(self) -> bool:
         """Whether anybody waits."""
@@ -47,7 +44,7 @@ class InOrder:
 
         At a daemon's door it would be refused, and here it stands in nobody's way.
         """
-        if self._empty.over(request, self._whole, now, _day(now)):
+        if self._empty.over(request, self._whole, now, day_of(now)):
             return
         self._ordering.join(request, number, now)
 
@@ -70,7 +67,7 @@ class InOrder:
         if turns.head is None and growing:
             asked = [(now, number, request) for number, request in enumerate(growing)]
             turns = self._ordering.turns(
-                self._whole, now, _day(now), first=again, growing=asked, skipped=skipped, gate=gate
+                self._whole, now, day_of(now), first=again, growing=asked, skipped=skipped, gate=gate
             )
         self._turns = turns
         return turns
@@ -82,7 +79,7 @@ class InOrder:
         gate: Gate,
         skipped: frozenset[str] = frozenset(),
     ) -> OrderedQueue:
-        return self._ordering.turns(self._whole, now, _day(now), first=again, skipped=skipped, gate=gate)
+        return self._ordering.turns(self._whole, now, day_of(now), first=again, skipped=skipped, gate=gate)
 
     def placed(self, job_id: str) -> None:
         """A job that waited was placed."""
@@ -114,12 +111,15 @@ class InOrder:
 
     def why_not(self, request: PlacementRequest, now: float) -> str:
         """Limit that blocks a waiting job, now or for ever; empty when none does."""
-        asked = request, self._whole, now, _day(now)
+        asked = request, self._whole, now, day_of(now)
         return self._empty.over(*asked) or self._ordering.over(*asked)
 
     def next_change(self, now: float) -> float:
-        """Time at which daily cost limits next let a blocked job be placed; infinity when they block none."""
-        if not self or self._spent_on != _day(now):
+        """Time at which limits of a day or month may next let a blocked job be placed.
+
+        Infinity when they block none.
+        """
+        if not self or month_of(self._spent_on) != month_of(day_of(now)):
             return math.inf
         return (now // SECONDS_PER_DAY + 1.0) * SECONDS_PER_DAY
 
@@ -138,12 +138,7 @@ class InOrder:
         while since < now:
             until = min((since // SECONDS_PER_DAY + 1.0) * SECONDS_PER_DAY, now)
             dollars = holding.per_hour * (until - since) / SECONDS_PER_HOUR
-            self._spent_on = _day(since)
+            self._spent_on = day_of(since)
             self._ordering.shares.spends(holding.queue, holding.user, self._spent_on, dollars)
             since = until
         self._held[job_id] = holding, now
-
-
-def _day(at: float) -> str:
-    """The day of a time; later ones are greater texts."""
-    return f"{int(at // SECONDS_PER_DAY):08}"

@@ -14,7 +14,7 @@ Json = Mapping[str, Any]
 #: Columns that a list is left without where it would be too wide, the first first.
 _SPARE = ("weight", "guaranteed", "most", "used", "waits longest", "due")
 #: The units of amounts in settings, beside those in their names.
-_DOLLARS = {"dollars_per_hour": "/h", "dollars_per_day": "/day"}
+_DOLLARS = {"dollars_per_hour": "/h", "dollars_per_day": "/day", "dollars_per_month": "/month"}
 
 
 def queues(answer: Json, wide: bool) -> Iterator[RenderableType]:
@@ -78,6 +78,8 @@ def queue(found: Json) -> RenderableType:
         ("waits longest", _longest(found)),
         ("cost today", render.money(found["dollars_today"])),
     ]
+    if found["dollars_this_month"] is not None:
+        rows.append(("cost this month", render.money(found["dollars_this_month"])))
     if found["changed"]:
         rows.append(("set", "while the daemon ran; the config differs"))
     if not found["known"]:

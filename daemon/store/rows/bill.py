@@ -202,12 +202,16 @@ def spent(connection: Connection, day: str) -> float:
     return float(connection.scalar(query) or 0.0)
 
 
-def spent_by_queue(connection: Connection, day: str) -> list[tuple[str, str, float]]:
-    """Dollars that jobs have used on a day, by queue and owner."""
-    queue, owner, dollars = charged_days.c.queue, charged_days.c.owner, sa.func.sum(charged_days.c.dollars)
-    used = (charged_days.c.day == day, charged_days.c.kind == "used")
-    rows = connection.execute(sa.select(queue, owner, dollars).where(*used).group_by(queue, owner))
-    return [(row[0], row[1], float(row[2])) for row in rows]
+def spent_by_queue(connection: Connection, month: str) -> list[tuple[str, str, str, float]]:
+    """Dollars that jobs have used in a month (2026-11), by day, queue and owner."""
+    by = (charged_days.c.day, charged_days.c.queue, charged_days.c.owner)
+    used = (*_of_month(month), charged_days.c.kind == "used")
+    rows = connection.execute(sa.select(*by, sa.func.sum(charged_days.c.dollars)).where(*used).group_by(*by))
+    return [(*row[:3], float(row[3])) for row in rows]
+
+
+def _of_month(month: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return charged_days.c.day >= f"{month}-01", charged_days.c.day <= f"{month}-31"
 
 
 def by_pool(connection: Connection) -> dict[tuple[str, str], float]:

@@ -109,10 +109,10 @@ class VmBooks:
         with self._access.read() as connection:
             return bill_rows.spent(connection, day)
 
-    def spent_by_queue(self, day: str) -> list[tuple[str, str, float]]:
-        """Dollars that jobs have used on a day (UTC), by queue and owner."""
+    def spent_by_queue(self, month: str) -> list[tuple[str, str, str, float]]:
+        """Dollars that jobs have used in a month (UTC, 2026-11), by day, queue and owner."""
         with self._access.read() as connection:
-            return bill_rows.spent_by_queue(connection, day)
+            return bill_rows.spent_by_queue(connection, month)
 
     def forget_leases(self, before: float) -> None:
         """Forget the VMs that cost nothing more since then, in seconds since the epoch."""

@@ -4,12 +4,12 @@ import time
 from pathlib import Path
 
 from conf.loader import build
-from conf.schema import SharingFile
+from conf.schema import QueueSpec, SharingFile
 from daemon.queues.spending_limits import FACT, SpendingLimits
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from environment.model.messages.vm_accounts import Charge, day_of
-from environment.queues.types import queues_of
+from environment.queues.types import Most, queues_of
 from environment.resources import Resources
 from tests.daemon.queues.snapshots import seen
 from tests.daemon.queues.test_in_the_loop import running
@@ -58,6 +58,22 @@ def test_what_is_used_up_is_told_once_a_day() -> None:
     assert "ann" not in " ".join(each.text for each in news)
 
 
+def test_a_month_and_users_over_all_queues_are_told() -> None:
+    """With the time at which there is room again; which user it is, only the log has."""
+    queues = queues_of({"a": build(QueueSpec, {"most": {"dollars_per_month": 3}}, "a")})
+    holds = (("a", "ann", CORE), ("default", "ann", CORE))
+    sight = seen(queues, *holds, spent=3.0, most_per_user=Most(dollars_per_month=6.0))
+    allowances = SpendingLimits(lambda: NOW, {}.get)
+    allowances.observe(sight.standings)
+    assert [each.text for each in allowances.take_news()[0]] == [
+        "queue a has cost $3 in this month (UTC), and may cost $3 a month; "
+        "it has room again at 1970-02-01 00:00 UTC",
+        "a user over all queues has reached the limit of cost per user",
+    ]
+    uses = sight.uses()  # which have no queue of that
+    assert (set(uses), uses["a"].dollars_this_month) == ({"a", "default"}, 3.0)
+
+
 def test_what_cannot_be_read_is_forgotten() -> None:
     """Then it is told once more."""
     queues = queues_of(build(SharingFile, {"queues": {"a": {"most": {"dollars_per_day": 1}}}}, "q").queues)
@@ -80,4 +96,6 @@ def test_a_daemon_tells_of_it_as_an_event(store: Store, tmp_path: Path) -> None:
         until(told)
     with running(store, tmp_path, queues=queues) as service:
         until(lambda: service.sight() is not None and service.sight())
-        assert told() == ["queue etl has cost $2 today (UTC), and may cost $1.5 a day"]
+        assert [text.partition(";")[0] for text in told()] == [
+            "queue etl has cost $2 today (UTC), and may cost $1.5 a day"
+        ]

@@ -1,5 +1,6 @@
 """Queues' resources and prices, the same in any order of discovery."""
 
+from datetime import datetime
 from itertools import permutations
 
 from environment.queues.limits import ShareLimits
@@ -21,7 +22,7 @@ _HELD = {
 def test_what_is_known_after_a_restart_is_what_was_known() -> None:
     """Prices too: they add up to the same, and a limit that is met just so is met, and not crossed."""
     assert 0.3 + 0.2 + 0.1 != 0.1 + 0.2 + 0.3, "floats do not"
-    limits = ShareLimits(_QUEUES)
+    limits = ShareLimits(Sharing(order=("fair",), queues=_QUEUES))
     for order in permutations(_HELD):
         before = Shares(Sharing(order=("fair",), queues=_QUEUES))
         for job in order:
@@ -39,3 +40,39 @@ def test_what_is_known_after_a_restart_is_what_was_known() -> None:
             shares.holds("two", _HELD["two"]._replace(held=NOTHING), 7.0)
             room = shares.standings(Resources.of(9.0), 7.0)
             assert limits.over(room, "a", "ann", _EACH, per_hour=0.2) is None
+
+
+def test_charges_of_days_and_months_are_kept_apart() -> None:
+    """A new day begins at nothing and a new month too; a restart in between changes none of it."""
+    most = Most(dollars_per_day=3.0, dollars_per_month=4.0)
+    sharing = Sharing(queues=Queues((Queue("a", most=most),)), most_per_user=Most(dollars_per_month=9.0))
+    shares, limits = Shares(sharing), ShareLimits(sharing)
+    for day, spent, why in (
+        (
+            "2026-11-29",
+            3.0,
+            "$3 per day at most and has cost $3 today (UTC); it has room again at 2026-11-30",
+        ),
+        (
+            "2026-11-30",
+            1.5,
+            "$4 per month at most and has cost $4.5 in this month (UTC); it has room again at 2026-12",
+        ),
+        ("2026-12-01", 1.0, ""),
+    ):
+        at = datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()
+        shares.spends("a", "ann", day, spent)
+        again = Shares(sharing)
+        again.resume(shares.state(), shares.spent(), {}, at)
+        for each in (shares, again):
+            over = limits.over(each.standings(_EACH, at, day), "a", "ann", _EACH)
+            assert (over.why if over else "").startswith(f"queue a may cost {why}" if why else "")
+            assert bool(over) == bool(why)
+        shares = again
+    shares.spends("b", "ann", "2026-12-02", 8.0)
+    over = limits.over(shares.standings(_EACH, 0.0, "2026-12-03"), "c", "ann", _EACH)
+    assert over is not None
+    assert over.why.startswith(
+        "ann over all queues may cost $9 per month at most and has cost $9 in this month"
+    )
+    assert limits.over(shares.standings(_EACH, 0.0, "2026-12-03"), "c", "bob", _EACH) is None

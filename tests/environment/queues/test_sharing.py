@@ -125,6 +125,19 @@ def test_a_day_may_cost_so_much() -> None:
     assert [found[f"job-{i}"] for i in range(4)] == [0.0, 4680.0, 86400.0, 91080.0]
 
 
+def test_a_month_may_cost_so_much_and_a_user_over_all_queues() -> None:
+    """Nothing more is begun in it; a simulation begins with a month of 31 days."""
+    jobs = [job(f"job-{i}", 0.0, 4, 3600.0, queue="aba"[i], owner="ann") for i in range(3)]
+    for sharing in (
+        shared({"a": {"most": {"dollars_per_month": 0.2}}, "b": {}}),
+        shared({"a": {}, "b": {}}, most_per_user={"dollars_per_month": 0.4}),
+        shared(most_per_user={"dollars_per_month": 0.4}),
+    ):
+        found = starts(run(sharing, *jobs))
+        assert found["job-2"] == 31 * 86400.0
+        assert found["job-0"] == 0.0 < found["job-1"] < 86400.0
+
+
 def test_deadlines_are_met_by_those_who_can() -> None:
     """Earliest deadline first; a job that can no longer meet its own is behind the others and reports it."""
     jobs = [

@@ -52,13 +52,14 @@ def lines(bill: Bill) -> dict[str, dict[str, float]]:
     return {line.key: dict(line.dollars) for line in bill.lines}
 
 
-def test_what_queues_have_used_today_is_told(store: Store) -> None:
-    """Today's usage of queues is reported by user, without other days or idle charges."""
+def test_what_queues_have_used_in_a_month_is_told(store: Store) -> None:
+    """Usage of queues in a month is reported by day and user, without other months or idle charges."""
     save(store, charge(0.5), charge(0.25, job="job-1"), charge(0.5, job="job-2", vm="vm-2"))
     save(store, charge(1.0, "2026-11-21", "job-1"), charge(2.0, job="job-3")._replace(queue="day", owner=""))
-    found = store.vms.spent_by_queue("2026-11-22")
-    assert sorted(found) == [("day", "", 2.0), ("night", "ann", 0.75)]
-    assert store.vms.spent_by_queue("2026-11-23") == []
+    found = store.vms.spent_by_queue("2026-11")
+    today = [("2026-11-22", "day", "", 2.0), ("2026-11-22", "night", "ann", 0.75)]
+    assert sorted(found) == [("2026-11-21", "night", "ann", 1.0), *today]
+    assert store.vms.spent_by_queue("2026-12") == []
 
 
 def test_charges_are_added_up_by_what_is_asked_for(store: Store) -> None:
