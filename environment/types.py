@@ -116,15 +116,16 @@ class Job:
     `expected_duration` (seconds) and `prefers` (the placement under which the type runs best) come from the
     type's profile; None when nothing is known about it. `spread` is the error of expected durations: the
     standard deviation of the logarithm of real over expected duration. A job that runs for more than
-    `max_runtime` seconds, if given, is ended and has failed; after a failed driver it is started again
-    `retries` times, and with `memory_retry` once with more memory where it had too little. `owner` is the
-    user named at submission (empty: none was named), and `queue` its queue, by path. `priority` ranks it
-    beside others, the higher the earlier, and `deadline` is when it should be over (seconds, by the clock of
-    `submitted_at`): the order of jobs may be by these. One that is not `restartable` is never stopped for
-    another. `spark` is the name of the Spark that runs its driver and executors (empty: the only one that
-    there was). `client_driver` is the host of a Spark driver that its user runs, and that was there before
-    the job was; empty where Stoker starts the driver. `unix_user` is the account that driver and executors
-    run as (empty: as the daemon's config says).
+    `max_runtime` seconds, if given, is ended and has failed; one that has cost `max_cost` dollars gets no
+    more executors, or is ended, by `at_max_cost`; after a failed driver it is started again `retries` times,
+    and with `memory_retry` once with more memory where it had too little. `owner` is the user named at
+    submission (empty: none was named), and `queue` its queue, by path. `priority` ranks it beside others, the
+    higher the earlier, and `deadline` is when it should be over (seconds, by the clock of `submitted_at`):
+    the order of jobs may be by these. One that is not `restartable` is never stopped for another. `spark` is
+    the name of the Spark that runs its driver and executors (empty: the only one that there was).
+    `client_driver` is the host of a Spark driver that its user runs, and that was there before the job was;
+    empty where Stoker starts the driver. `unix_user` is the account that driver and executors run as (empty:
+    as the daemon's config says).
 
     It begins after the jobs in `after` have ended, and not before `start_at` (seconds). `pauses` precede its
     retries. Jobs of one `group` are summed up together; one of an `array` is number `index`, from 0, of
@@ -150,6 +151,8 @@ class Job:
     driver: Resources | None = None
     min_executors: int | None = None
     max_runtime: float | None = None
+    max_cost: float | None = None
+    at_max_cost: Literal["keep", "end"] = "keep"
     spread: float = MEASURED_SPREAD
     owner: str = ""
     queue: str = DEFAULT_QUEUE

@@ -124,11 +124,16 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("--driver", choices=("host", "cluster"), help="where the driver runs")
     add("--spot", choices=("never", "allowed", "only"), help="whether its executors may run on spot VMs")
     add("--max-runtime", type=float, metavar="SECONDS", help="after which the job fails")
+    add("--max-cost", type=float, metavar="DOLLARS", help="after which it gets no more executors")
+    add("--at-max-cost", choices=("keep", "end"), help="whether its running executors go on then")
     add("--idempotency-key", metavar="KEY", help="submissions with one key are one job")
     add("--no-upload", action="store_true", help="the daemon has the files at the same paths")
     add("--wait", action="store_true", help="stay until the job has ended; exit 1 unless it finished")
     add("app", metavar="APP", help="a .py or a .jar")
     add("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the app's own")
+
+
+_MORE_OPTIONS = ("spot", "main_class", "max_runtime", "max_cost", "at_max_cost")
 
 
 def _or_auto(number: Callable[[str], float]) -> Callable[[str], float | str]:
@@ -152,7 +157,7 @@ def _submit(given: argparse.Namespace) -> int:
         )
     sizes = ("executors", "min_executors", "cpus", "memory")
     plain = (*sizes, "name", "type", "owner", "queue", "priority", "deadline", "spark")
-    options = {name: getattr(given, name) for name in (*plain, "spot", "main_class", "max_runtime")}
+    options = {name: getattr(given, name) for name in (*plain, *_MORE_OPTIONS)}
     for name in ("py_files", "files", "jars", "archives", "packages", "repositories"):
         if (texts := getattr(given, name)) is not None:
             options[name] = [part for text in texts for part in text.split(",") if part]

@@ -298,6 +298,11 @@ class JobSpec(Strict):
     max_runtime: Seconds | None = None
     """Maximum seconds from its driver's first start; then it is ended and has failed. Retries do not restart
     the time."""
+    max_cost: Annotated[float | None, Field(gt=0, le=1e9, allow_inf_nan=False)] = None
+    """Maximum cost of its whole life, dollars, as `stoker job` shows it; of an array: of each job. From then
+    on it gets no more executors, and is not started again."""
+    at_max_cost: Literal["keep", "end"] = "keep"
+    """Effect of max_cost on a running job: it keeps its executors to its end, or is ended and has failed."""
 
     @model_validator(mode="after")
     def _has_an_app(self) -> "JobSpec":
@@ -313,6 +318,8 @@ class JobSpec(Strict):
 
     @model_validator(mode="after")
     def _begins_later(self) -> "JobSpec":
+        if self.at_max_cost != "keep" and self.max_cost is None:
+            raise ValueError("at_max_cost goes with max_cost, the dollars that the job may cost")
         if self.at_most is not None and self.count is None:
             raise ValueError("at_most goes with count, which makes an array of jobs")
         if self.retry is not None and self.retries:

@@ -44,6 +44,10 @@ _STEPS: Sequence[tuple[str, str]] = (
         "Raise max_runtime, or give it more executors; `stoker job {id}` shows how it was placed.",
     ),
     (
+        r"max_cost",
+        "Submit it again with a higher max_cost, or with fewer executors; `stoker job {id}` shows its cost.",
+    ),
+    (
         r"was not heard of|System\.exit",
         "Look at the log of the driver, which is where its user started it.",
     ),

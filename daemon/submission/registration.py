@@ -32,6 +32,8 @@ _FIELDS = frozenset(
         "labels",
         "min_executors",
         "max_runtime",
+        "max_cost",
+        "at_max_cost",
         "executors",
         "cpus",
         "memory",

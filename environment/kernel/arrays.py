@@ -91,6 +91,8 @@ def _carrier(
         client_driver="",
         unix_user="",
         max_runtime=None,
+        max_cost=None,
+        at_max_cost="keep",
         dynamic=None,
         retries=0,
         pauses=USUAL_PAUSES,

@@ -392,7 +392,7 @@ class ClusterModel:
 
     def _on_tick(self, _: ev.Tick) -> None:
         vms, line = self._parts.vms, self._parts.jobs.line
-        self._parts.jobs.lives.end_overdue()
+        self._parts.jobs.limits.tend()
         if vms.places:
             vms.fleet.tend(pending=vms.supply.undecided and line.due(self.now))
         if not self.subscribed:

@@ -69,6 +69,9 @@ def retry(
     max_runtime: Annotated[
         float | None, option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
     ] = None,
+    max_cost: Annotated[
+        float | None, option("--max-cost", "Dollars after which it gets no more executors.", "DOLLARS")
+    ] = None,
 ) -> Fetched:
     """Submit a job again as a new job and print its id; flags change its fields.
 
@@ -85,6 +88,7 @@ def retry(
         "priority": priority,
         "retries": retries,
         "max_runtime": max_runtime,
+        "max_cost": max_cost,
     }
     job = client.job(job_id)
     job_id = job["id"]

@@ -138,6 +138,13 @@ def submit(
     max_runtime: Annotated[
         float | None, option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
     ] = None,
+    max_cost: Annotated[
+        float | None, option("--max-cost", "Dollars after which it gets no more executors.", "DOLLARS")
+    ] = None,
+    at_max_cost: Annotated[
+        Literal["keep", "end"] | None,
+        option("--at-max-cost", "Keep its running executors then, or end the job."),
+    ] = None,
     idempotency_key: Annotated[
         str | None, option("--idempotency-key", "Submissions with the same key are one job.", "KEY")
     ] = None,
@@ -199,6 +206,8 @@ def submit(
         "spot": spot,
         "retries": retries,
         "max_runtime": max_runtime,
+        "max_cost": max_cost,
+        "at_max_cost": at_max_cost,
     }
     given = {key: value for key, value in flags.items() if value is not None}
     pairs = {"conf": conf or [], "env": env or [], "label": label or [], "resource": resource or []}

@@ -227,7 +227,8 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield key.removesuffix("_at"), render.clock(job[key])
     yield "duration", f"{render.duration(job['duration'])} (start to finish)"
     yield "completion", f"{render.duration(job['completion'])} (submission to finish)"
-    yield "cost", render.money(job["cost"])
+    most = (job.get("spec") or {}).get("max_cost")
+    yield "cost", render.money(job["cost"]) + (f" of at most {render.money(most)}" if most else "")
     if job.get("ui"):
         yield "Spark UI", f"{job['ui']} (for a browser: stoker ui {job['id']})"
     if job["exit_code"] is not None:

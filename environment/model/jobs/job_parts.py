@@ -10,6 +10,7 @@ from environment.model.jobs.memory_retry import MemoryRetries
 from environment.model.jobs.ordering import OrderStage
 from environment.model.jobs.reconciliation import Watch
 from environment.model.jobs.retries import Retries
+from environment.model.jobs.user_limits import UserLimits
 from environment.model.jobs.waiting_queue import WaitingLine
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.records import JobRecord
@@ -44,6 +45,7 @@ class JobParts:
             self.retries,
             options,
         )
+        self.limits = UserLimits(turn, roster, self.line, self.lives, vms.ledger)
         self._roster = roster
 
     def hold_again(self, ends: Mapping[str, str]) -> list[tuple[JobRecord, str]]:

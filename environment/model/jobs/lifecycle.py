@@ -81,6 +81,9 @@ class JobLifecycle:
 
     def begin(self, job: JobRecord) -> None:
         """Queue the job at its place; or start it at once, if it needs no executors to begin with."""
+        if job.bounded:
+            self.end(job, "failed", f"{job.reason}; it {job.bounded}, and is not started again")
+            return
         if job.job.begins_with:
             self._line.rejoin(job)
             return
@@ -181,7 +184,9 @@ class JobLifecycle:
             self.look_for_growth(job)
         elif job.state == "relaunching":
             job.state = "running"
-            self._roster.explain(job, "all its executors run again")
+            self._roster.explain(
+                job, runs_on(job, self._roster) if job.bounded else "all its executors run again"
+            )
             self.look_for_growth(job)
         elif job.job.dynamic is not None or job.grown:
             self.say_runs(job)
@@ -240,16 +245,6 @@ class JobLifecycle:
         """End its driver on the host, if there is one."""
         if job.started_at is not None and job.job.driver_here:
             self._turn.command(cmd.KillDriver, job.job.id)
-
-    def end_overdue(self) -> None:
-        """End the jobs that have run for longer than their users allow."""
-        for job in self._roster.limited():
-            limit, began = job.job.max_runtime, self._roster.began(job)
-            if limit is None or job.ended or began is None:
-                continue
-            if self._turn.now - began > limit:
-                self.stop_driver(job)
-                self.end(job, "failed", f"it ran for longer than its max_runtime, {limit:g} s")
 
     # ---- in between --------------------------------------------------------------------------------
 

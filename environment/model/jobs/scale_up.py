@@ -61,7 +61,7 @@ def wanted(job: JobRecord) -> tuple[ExecutorRequest, ...]:
 
 def lacks(job: JobRecord, roster: JobRegistry) -> list[Lack]:
     """Executors that a job with a standing launch is short of; the profile with the least share is first."""
-    if not roster.stands(job) or job.gives_way:
+    if not roster.stands(job) or job.gives_way or job.bounded:
         return []
     if job.job.dynamic is None:
         return _more(job, roster)
@@ -190,7 +190,7 @@ def runs_on(job: JobRecord, roster: JobRegistry) -> str:
     """Number of executors that a dynamic job runs on, and why no more if it wants more, in words."""
     number = sum(not task.gone for task in roster.executors(job))
     said = f"runs on {number} executor{'' if number == 1 else 's'}"
-    return "; ".join(filter(None, (said, _gave(job, roster), job.capped)))
+    return "; ".join(filter(None, (said, _gave(job, roster), job.bounded or job.capped)))
 
 
 def _gave(job: JobRecord, roster: JobRegistry) -> str:

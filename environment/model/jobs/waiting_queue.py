@@ -110,7 +110,12 @@ class WaitingLine:
         self._queue = {job_id: self._queue[job_id] for job_id in in_order if job_id in self._queue}
 
     def relaunch(self, job: JobRecord, due: float) -> None:
-        """The job's lost executors wait from then on, or from an earlier time that was set before."""
+        """The job's lost executors wait from then on, or from an earlier time that was set before.
+
+        A job that gets no more goes on without them.
+        """
+        if job.bounded:
+            return
         self._reservations.release(job.job.id)  # which was for fewer
         self._growing.leave(job.job.id)
         self._relaunch_at.setdefault(job.job.id, due)

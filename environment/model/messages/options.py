@@ -39,6 +39,8 @@ LEAVE_OUT = Backoff(first=30.0, longest=300.0)
 #: How long executors that a running job asks for keep the place before new jobs when there is no room for one
 #: of them: then they stand behind all waiting jobs.
 GROWTH_PATIENCE = 10.0
+#: How long a job that gets no more executors may be without any before it is ended.
+NO_EXECUTORS = 30.0
 #: Pauses between two questions about the same tasks.
 RECONCILE = Backoff(first=2.0, longest=60.0)
 #: Between two questions about all tasks that the master knows, by which forgotten ones are found.

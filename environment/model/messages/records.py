@@ -202,6 +202,8 @@ class JobRecord:
     wanted: tuple[ExecutorRequest, ...] = ()
     #: Why that is less than its driver asks for; empty when it is not.
     capped: str = ""
+    #: Why it gets no more executors, as it has cost its `max_cost`; empty as long as it may.
+    bounded: str = ""
     #: When it began to wait for its turn, where it was held before: by a dependency, or its start time.
     released_at: float | None = None
     #: When executors joined it while it ran, for one that began with fewer than it asks for, or left it for

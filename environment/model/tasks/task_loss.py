@@ -136,6 +136,7 @@ class TaskLoss:
         if self._too_many_failures(job, task, end.state):
             return
         again = "it is placed again" if task.running_at is not None else self._set_back(task, end)
+        again = f"it is not placed again: the job {job.bounded}" if job.bounded else again
         due = max(self._turn.now + self._pause(job, end.state), self._setbacks.due(job.job.id))
         why = f"{_name(task)} on {task.vm_name} was lost ({task.message}); {again}"
         if job.job.dynamic is None:

@@ -59,7 +59,7 @@ class JobRegistry:
         self._tasks_of: dict[str, dict[str, ExecutorRecord]] = {}
         #: The jobs that ever had a task; most that wait never had.
         self._with_tasks: dict[str, None] = {}
-        #: The jobs with a time limit of their user: few of many.
+        #: The jobs with a limit of their user on time or cost: few of many.
         self._limited: dict[str, None] = {}
         self._changed_jobs: dict[str, None] = {}
         self._changed_tasks: dict[str, None] = {}
@@ -76,7 +76,7 @@ class JobRegistry:
         self._numbers[job.job.id] = self._added
         self.resources.update(job.job.size.without(BASIC))
         self._tasks_of[job.job.id] = {}
-        if job.job.max_runtime is not None:
+        if job.job.max_runtime is not None or job.job.max_cost is not None:
             self._limited[job.job.id] = None
 
     def add_task(self, task: ExecutorRecord) -> None:
@@ -111,7 +111,7 @@ class JobRegistry:
         return [job for _, job in sorted(found, key=lambda entry: entry[0])]
 
     def limited(self) -> list[JobRecord]:
-        """Jobs with a `max_runtime`, in the same order."""
+        """Jobs with a `max_runtime` or `max_cost`, in the same order."""
         return [self._jobs[job_id] for job_id in self._limited]
 
     def begun(self, job: JobRecord) -> None:

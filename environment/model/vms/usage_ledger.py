@@ -7,7 +7,7 @@ resource of the VM, so that the charges of all jobs add up to that cost.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from conf.units import SECONDS_PER_HOUR
 from environment.model.messages.records import ExecutorRecord
@@ -67,6 +67,14 @@ class Ledger:
         """Cost of each open task up to that time beyond its `cost`, in dollars; changes nothing."""
         for vm_id in self._holders:
             yield from self._due(vm_id, at)
+
+    def due_of(self, tasks: Iterable[ExecutorRecord], at: float) -> float:
+        """Cost of these tasks up to that time beyond their `cost`, in dollars; changes nothing."""
+        by_vm: dict[str, set[str]] = {}
+        for task in tasks:
+            by_vm.setdefault(task.vm_id, set()).add(task.task_id)
+        due = ((task, cost) for vm_id in by_vm for task, cost in self._due(vm_id, at))
+        return math.fsum(cost for task, cost in due if task.task_id in by_vm[task.vm_id])
 
     def _accrue(self, vm_id: str, until: float) -> Iterator[tuple[ExecutorRecord, float]]:
         self.accounts.charge(vm_id, until)
