@@ -124,6 +124,8 @@ class Bounds(TypedDict):
     """Maximum cost per hour: its share in the prices of VMs."""
     dollars_per_day: float | None
     """Maximum cost on a day (UTC); after that no job starts on that day."""
+    dollars_per_month: float | None
+    """Maximum cost in a calendar month (UTC); after that no job starts in that month."""
     running: int | None
     """Maximum number of jobs that have executors."""
     waiting: int | None
@@ -131,16 +133,18 @@ class Bounds(TypedDict):
 
 
 class Budget(TypedDict):
-    """Cost of VMs today, beside the limit."""
+    """Cost of VMs today, beside the limits."""
 
     day: str
     """Today (UTC)."""
-    per_day: float
-    """Maximum cost of a day, dollars."""
+    per_day: float | None
+    """Maximum cost of a day, dollars; null without such a limit."""
     spent: float
     """Cost so far, dollars."""
     hold: bool
     """Whether no more VMs are opened on a day that has cost more than the budget."""
+    limits: list[Limit]
+    """All limits, those of all VMs before those of pools."""
 
 
 class Came(TypedDict):
@@ -1002,6 +1006,12 @@ class JobOptions(TypedDict, total=False):
     """Maximum seconds from its driver's first start; then it is ended and has failed. Retries do not restart
     the time.
     """
+    max_cost: float | None
+    """Maximum cost of its whole life, dollars, as `stoker job` shows it; of an array: of each job. From then
+    on it gets no more executors, and is not started again.
+    """
+    at_max_cost: Literal["keep", "end"]
+    """Effect of max_cost on a running job: it keeps its executors to its end, or is ended and has failed."""
 
 
 class JobSpec(TypedDict):
@@ -1093,6 +1103,29 @@ class JobSpec(TypedDict):
     """Maximum seconds from its driver's first start; then it is ended and has failed. Retries do not restart
     the time.
     """
+    max_cost: float | None
+    """Maximum cost of its whole life, dollars, as `stoker job` shows it; of an array: of each job. From then
+    on it gets no more executors, and is not started again.
+    """
+    at_max_cost: Literal["keep", "end"]
+    """Effect of max_cost on a running job: it keeps its executors to its end, or is ended and has failed."""
+
+
+class Limit(TypedDict):
+    """A limit on the cost of VMs."""
+
+    pool: str
+    """Its pool; empty: all VMs."""
+    per: Literal["hour", "day", "month"]
+    """Its period: calendar days and months are those of UTC."""
+    dollars: float
+    """Maximum cost, dollars."""
+    spent: float
+    """Cost so far, dollars; of an hour, what the open VMs cost per hour now."""
+    hold: bool
+    """Whether VMs are held back beyond it."""
+    until: float | None
+    """When the period ends and there is room again, seconds since the epoch; null for an hour."""
 
 
 class Log(TypedDict):
@@ -1355,6 +1388,8 @@ class Queue(TypedDict):
     """Number of its jobs that wait."""
     dollars_today: float
     """Cost of its jobs today (UTC), dollars."""
+    dollars_this_month: float | None
+    """The same of this month (UTC); null where no limit is by month."""
     waits: str
     """Its longest waiting job; empty where none waits, and for callers that see only their own jobs."""
     waits_since: float | None

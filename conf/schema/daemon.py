@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -226,13 +226,55 @@ class Keep(Strict):
     """How long, with `timeout`."""
 
 
-class Budget(Strict):
-    """Daily limit (UTC) on the cost of VMs, dollars; with `hold`, no more are opened on a day beyond it."""
+_Dollars = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
-    per_day: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    """Dollars."""
-    hold: bool = False
-    """Whether no VM of a pool is opened for the rest of a day that is over budget."""
+
+class PoolBudget(Strict):
+    """Limits on what VMs cost, used or not; null: any amount."""
+
+    dollars_per_hour: _Dollars | None = None
+    """Maximum price of all VMs that are open at once, dollars per hour."""
+    dollars_per_day: _Dollars | None = None
+    """Maximum cost on a day (UTC)."""
+    dollars_per_month: _Dollars | None = None
+    """Maximum cost in a calendar month (UTC)."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any limit."""
+        return any(getattr(self, name) is not None for name in PoolBudget.model_fields)
+
+
+class Budget(PoolBudget):
+    """Limits on what all VMs cost, and those of pools: beyond them no VM is opened or gets new executors."""
+
+    per_day: _Dollars | None = None
+    """The name of `dollars_per_day` in earlier versions: with it, a day over budget is only reported, unless
+    `hold` is true; then no VM is opened, and open ones go on."""
+    hold: bool | None = None
+    """Whether limits by day and month hold VMs back; false: they are only reported. null: yes, but for
+    `per_day`."""
+    pools: Mapping[Name, PoolBudget] = {}
+    """Limits of pools, by their names."""
+
+    @model_validator(mode="after")
+    def _has_limits(self) -> Self:
+        if self.per_day is not None and self.dollars_per_day is not None:
+            raise ValueError("per_day: is the old name of dollars_per_day; set one of them")
+        for name, pool in self.pools.items():
+            if not pool.any:
+                raise ValueError(f"pools.{name}: should have a limit, such as dollars_per_day")
+        if not (self.any or self.per_day or self.pools):
+            raise ValueError("should have a limit, such as dollars_per_day")
+        return self
+
+    @property
+    def per_hour(self) -> dict[str, float]:
+        """Limits per hour by pool; an empty name means all VMs."""
+        every = {"": self, **self.pools}
+        return {
+            name: each.dollars_per_hour for name, each in every.items() if each.dollars_per_hour is not None
+        }
 
 
 class SizesSection(Strict):

@@ -13,21 +13,46 @@ DeliveryOutcome = Literal["delivered", "refused", "timeout", "unreachable", "giv
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetStatus:
-    """Cost of VMs on a day (UTC, 2026-11-22) beside its limit, dollars.
+class SpendingLimit:
+    """A limit on the cost of a pool's VMs (empty: of all VMs) and what is spent of it, dollars.
 
-    With `hold`, no further VM is opened on a day above the limit.
+    That of an hour is what open VMs cost now. With `hold`, no VM is opened beyond the limit, and with `used`
+    none gets new executors either. It has room again at `until`, seconds since the epoch; `period` is its day
+    or month.
     """
 
-    day: str
-    per_day: float
+    pool: str
+    per: Literal["hour", "day", "month"]
+    dollars: float
     spent: float
     hold: bool
+    until: float | None = None
+    period: str = ""
+    used: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name among all limits: day, or day general."""
+        return f"{self.per} {self.pool}".rstrip()
 
     @property
     def over(self) -> bool:
-        """Whether they have cost more than they may."""
-        return self.spent > self.per_day
+        """Whether a day or month has cost more than it may; that of an hour holds before it is crossed."""
+        return self.per != "hour" and self.spent > self.dollars
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStatus:
+    """Cost of VMs on a day (UTC, 2026-11-22) beside its limit, dollars; None: it has none.
+
+    With `hold`, no further VM is opened on a day above the limit. `limits` are all limits.
+    """
+
+    day: str
+    per_day: float | None
+    spent: float
+    hold: bool
+    limits: tuple[SpendingLimit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

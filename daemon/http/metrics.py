@@ -197,8 +197,9 @@ def _traces(service: NotificationService) -> Iterator[Metric]:
 
 def _cluster(scheduler: Scheduler) -> Iterator[Metric]:
     if (budget := scheduler.budget()) is not None:
-        text = "Budget of VMs for a day (UTC), in dollars"
-        yield GaugeMetricFamily("stoker_budget_dollars", text, budget.per_day)
+        if budget.per_day is not None:
+            text = "Budget of VMs for a day (UTC), in dollars"
+            yield GaugeMetricFamily("stoker_budget_dollars", text, budget.per_day)
         text = "Cost of VMs today (UTC), in dollars"
         yield GaugeMetricFamily("stoker_budget_spent_dollars", text, budget.spent)
     cluster = scheduler.cluster()

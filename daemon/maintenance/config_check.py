@@ -30,7 +30,7 @@ from daemon.disk.run_as import own_rights
 from daemon.maintenance.user_checks import cannot_run, doubtful_proxies, lacks_admin
 from daemon.notifications.otel_collector import target_of
 from daemon.notifications.signed_post import secret_of, trusted
-from daemon.substrate.provider_setup import foreign_provider, places_of
+from daemon.substrate.provider_setup import check_pools, foreign_provider, places_of
 from environment.clusters.cluster_files import cluster_file, load_cluster
 from environment.resources import told, total
 from environment.types import Vm
@@ -255,15 +255,19 @@ def _cluster(config: Config, folder: Path) -> str:
 
 
 def _budget(config: Config, folder: Path) -> str:
-    """The daily budget, against the cost of the VMs that are always there."""
+    """The budget: its pools are there, and a day's is held against the cost of VMs that are always there."""
     if config.budget is None:
         return "none"
-    per_day = config.budget.per_day
+    check_pools(config, places_of(config, folder))
+    hold, per_day = config.budget.hold, config.budget.per_day or config.budget.dollars_per_day
+    if per_day is None:
+        return "limits per hour or month, or of pools"
     always = sum(vm.price_per_hour * 24 for vm in _vms(config, folder) if not vm.terms or vm.terms.always)
     if always > per_day:
         what = f"${per_day:,.2f} a day, but fixed VMs cost ${always:,.2f}"
         raise _DoubtError(what)
-    return f"${per_day:,.2f} a day (UTC){', then no VM is opened' if config.budget.hold else ''}"
+    holds = config.budget.per_day is None if hold is None else hold
+    return f"${per_day:,.2f} a day (UTC){', then no VM is opened' if holds else ''}"
 
 
 def _webhook(name: str, webhook: Webhook) -> str:

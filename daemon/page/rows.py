@@ -119,6 +119,16 @@ def budget_part(budget: BudgetStatus | None) -> Mapping[str, Any] | None:
         "per_day": budget.per_day,
         "spent": round(budget.spent, 4),
         "hold": budget.hold,
+        "limits": [
+            {
+                "pool": of.pool,
+                "per": of.per,
+                "dollars": of.dollars,
+                "spent": round(of.spent, 4),
+                "over": of.over,
+            }
+            for of in budget.limits
+        ],
     }
 
 

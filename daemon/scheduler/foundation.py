@@ -68,6 +68,7 @@ def foundation_of(inputs: TermInputs) -> Foundation:
         places=tuple(inputs.places),
         keeping=IdleTimeout(config.keep.name, config.keep.seconds),
         boot_timeout=config.mesos.boot_timeout,
+        per_hour=() if config.budget is None else tuple(config.budget.per_hour.items()),
     )
     return Foundation(
         store,

@@ -25,7 +25,8 @@ class Saver:
         files = config.event_log
         self.event_log = EventLog(data_dir / "events.jsonl", size=files.size << 20, earlier=files.earlier)
         self.disk = DiskWatch(data_dir)
-        self.budget = BudgetWatch(config.budget, base.store.vms.spent, base.clock.now, base.store.facts.get)
+        vms, facts = base.store.vms, base.store.facts
+        self.budget = BudgetWatch(config.budget, vms.spent, base.clock.now, facts.get, vms.accounts)
         self.recorder = EventRecorder()
 
     def save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> Changes | None:

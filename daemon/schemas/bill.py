@@ -1,10 +1,11 @@
 """Bodies of the HTTP API about the cost of VMs, and the functions that make them. Money is dollars."""
 
 from collections.abc import Mapping
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
+from conf.util.copy_fields import carried
 from daemon.core.status import BudgetStatus
 from daemon.schemas.base import Body, Said
 from daemon.schemas.queries import Query
@@ -60,17 +61,36 @@ class BillLine(Body):
     """The part of `used` by attempts that had too little memory, before a restart with more."""
 
 
+class LimitBody(Body):
+    """A limit on the cost of VMs."""
+
+    pool: Said
+    """Its pool; empty: all VMs."""
+    per: Literal["hour", "day", "month"]
+    """Its period: calendar days and months are those of UTC."""
+    dollars: float
+    """Maximum cost, dollars."""
+    spent: float
+    """Cost so far, dollars; of an hour, what the open VMs cost per hour now."""
+    hold: bool
+    """Whether VMs are held back beyond it."""
+    until: float | None
+    """When the period ends and there is room again, seconds since the epoch; null for an hour."""
+
+
 class BudgetBody(Body):
-    """Cost of VMs today, beside the limit."""
+    """Cost of VMs today, beside the limits."""
 
     day: Said
     """Today (UTC)."""
-    per_day: float
-    """Maximum cost of a day, dollars."""
+    per_day: float | None
+    """Maximum cost of a day, dollars; null without such a limit."""
     spent: float
     """Cost so far, dollars."""
     hold: bool
     """Whether no more VMs are opened on a day that has cost more than the budget."""
+    limits: list[LimitBody]
+    """All limits, those of all VMs before those of pools."""
 
 
 class BillBody(Body):
@@ -104,7 +124,13 @@ def bill_body(bill: Bill, by: By, budget: BudgetStatus | None) -> BillBody:
         rest=None if bill.rest is None else _line(bill.rest),
         budget=None
         if budget is None
-        else BudgetBody(day=budget.day, per_day=budget.per_day, spent=budget.spent, hold=budget.hold),
+        else BudgetBody(
+            day=budget.day,
+            per_day=budget.per_day,
+            spent=budget.spent,
+            hold=budget.hold,
+            limits=[carried(LimitBody, limit) for limit in budget.limits],
+        ),
     )
 
 

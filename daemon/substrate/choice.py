@@ -16,7 +16,7 @@ from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
 from daemon.substrate.embedded_mesos import EmbeddedMesos, start_embedded
 from daemon.substrate.embedded_supervisor import EmbeddedWatch
-from daemon.substrate.provider_setup import places_of, provider_of
+from daemon.substrate.provider_setup import check_pools, places_of, provider_of
 from environment.clusters.cluster_files import cluster_file
 from environment.types import Vm
 from framework.embedded.isolation import IsolationOptions
@@ -60,6 +60,8 @@ class SubstrateChoice:
 
         Raises ConfigError, EmbeddedError or StoreError.
         """
+        places = places_of(self.config, self.config_dir)
+        check_pools(self.config, places)
         with self._embedded(store) as watch:
             embedded = watch.embedded if watch else None
             session = self._session(embedded)
@@ -67,7 +69,7 @@ class SubstrateChoice:
                 partial(MasterLink, session, local=watch),
                 (embedded.host if embedded else "") or self.driver_host,
                 provider_of(self.config, self.config_dir, session, self.url, own),
-                places_of(self.config, self.config_dir),
+                places,
             )
 
     def _session(self, embedded: EmbeddedMesos | None) -> SessionOptions:

@@ -1,6 +1,6 @@
 """VM provider of this daemon's config, and the VMs that it may open."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,17 @@ def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:
     if config.provider is None or config.provider.name == "embedded":
         places = tuple(replace(vm, resources=with_disk(vm)) for vm in places)
     return places
+
+
+def check_pools(config: Config, places: Iterable[Vm]) -> None:
+    """Raise ConfigError when the budget names a pool that is not there."""
+    pools = sorted({vm.terms.pool for vm in places if vm.terms is not None})
+    for name in config.budget.pools if config.budget is not None else ():
+        if name not in pools:
+            there = f"its pools are {', '.join(pools)}" if pools else "it has no pools"
+            raise ConfigError(
+                f"budget.pools.{name}: there is no such pool in {config.mesos.cluster}; {there}"
+            )
 
 
 def provider_of(

@@ -387,7 +387,7 @@ class ClusterModel:
         self._parts.vms.supply.reconsider()
 
     def _on_openings_held(self, event: ev.OpeningsHeld) -> None:
-        self._parts.vms.fleet.hold(event.why)
+        self._parts.vms.fleet.hold(event.why, event.pools)
         self._parts.vms.supply.reconsider()
 
     def _on_tick(self, _: ev.Tick) -> None:

@@ -153,10 +153,25 @@ def table(answer: Json) -> Iterator[Any]:
         )
     if (budget := answer["budget"]) is not None:
         yield ""
-        over = budget["spent"] > budget["per_day"]
-        held = ", no VM is opened until tomorrow" if over and budget["hold"] else ""
-        beyond = f": it is spent{held}" if over else ""
-        yield f"Today (UTC) {money(budget['spent'])} of a budget of {money(budget['per_day'])}{beyond}."
+        if budget["per_day"] is not None:
+            over = budget["spent"] > budget["per_day"]
+            held = ", no VM is opened until tomorrow" if over and budget["hold"] else ""
+            beyond = f": it is spent{held}" if over else ""
+            yield f"Today (UTC) {money(budget['spent'])} of a budget of {money(budget['per_day'])}{beyond}."
+        for limit in budget["limits"]:
+            if limit["pool"] or limit["per"] != "day":
+                yield _limit(limit)
+
+
+def _limit(limit: Json) -> str:
+    """A limit in words: Pool general: $3.20 of $5.00 in this month (UTC)."""
+    when = {"hour": "an hour now", "day": "today (UTC)", "month": "in this month (UTC)"}[limit["per"]]
+    over = limit["per"] != "hour" and limit["spent"] > limit["dollars"]
+    beyond = ": it is spent" if over else ""
+    if over and limit["hold"]:
+        beyond += f", and has room again at {datetime.fromtimestamp(limit['until'], UTC):%Y-%m-%d %H:%M} UTC"
+    whose = f"Pool {limit['pool']}" if limit["pool"] else "All VMs"
+    return f"{whose}: {money(limit['spent'])} of {money(limit['dollars'])} {when}{beyond}."
 
 
 def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]:

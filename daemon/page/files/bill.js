@@ -39,6 +39,8 @@ export function show(main) {
   return () => { over = true; clearTimeout(waits); };
 }
 
+const PERIODS = { hour: "an hour now", day: "today (UTC)", month: "in this month (UTC)" };
+
 function ofToday(day, budget) {
   const most = Math.max(day.paid.total, day.held, day.elastic ? day.fixed : 0, 1e-9);
   const bar = (name, title, parts, total, why) => h("div.bar", { title: why }, h("div", null, name, h("div.faint", null, title)),
@@ -56,7 +58,10 @@ function ofToday(day, budget) {
     h("div.body.bars", null,
       h("p.reason", null, h("span.big", null, money(day.paid.total)), " billed",
         saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs on since ${since}, whether or not the daemon ran`) : null,
-        budget ? h("span.soft", null, `  ${percent(budget.spent, budget.per_day)} of the budget of ${money(budget.per_day)}`, budget.spent > budget.per_day && budget.hold ? h("b.bad", null, ": no VM is opened until tomorrow") : null) : null),
+        budget?.per_day ? h("span.soft", null, `  ${percent(budget.spent, budget.per_day)} of the budget of ${money(budget.per_day)}`, budget.spent > budget.per_day && budget.hold ? h("b.bad", null, ": no VM is opened until tomorrow") : null) : null),
+      (budget?.limits ?? []).filter((limit) => limit.pool || limit.per !== "day").map((limit) => h("p", null,
+        `${limit.pool ? `Pool ${limit.pool}` : "All VMs"}: ${money(limit.spent)} of ${money(limit.dollars)} ${PERIODS[limit.per]}`,
+        limit.over ? h("b.bad", null, ": spent") : null)),
       h("p", null, whatFor(day.paid), day.elastic ? "" : ` No VM opens or closes here, so no policy changes this bill: ${rate(day.fixed_per_hour)}/h.`),
       bar("Billed", "VMs from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "Price of each VM, from its opening to its closing"),
       bar("Cost of jobs", "VMs only while jobs hold them", [["held", day.held]], day.held, `The sum of the jobs' costs. ${COST}`),

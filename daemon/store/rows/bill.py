@@ -195,11 +195,12 @@ def _key_of_sum(charge: Charge) -> Charge:
     return charge._replace(vm="", job="", group="", dollars=0.0, hours=0.0, spot=False)
 
 
-def spent(connection: Connection, day: str) -> float:
-    """Dollars that were paid on a day."""
-    query = sa.select(sa.func.sum(charged_days.c.dollars))
-    query = query.where(charged_days.c.day == day, charged_days.c.kind.in_(PAID))
-    return float(connection.scalar(query) or 0.0)
+def spent(connection: Connection, month: str) -> list[tuple[str, str, float]]:
+    """Dollars that were paid in a month (2026-11), by day and pool."""
+    by = (charged_days.c.day, charged_days.c.pool)
+    query = sa.select(*by, sa.func.sum(charged_days.c.dollars)).group_by(*by)
+    rows = connection.execute(query.where(*_of_month(month), charged_days.c.kind.in_(PAID)))
+    return [(*row[:2], float(row[2])) for row in rows]
 
 
 def spent_by_queue(connection: Connection, month: str) -> list[tuple[str, str, str, float]]:

@@ -104,10 +104,10 @@ class VmBooks:
         with self._access.read() as connection:
             return bill_rows.by_pool(connection)
 
-    def spent(self, day: str) -> float:
-        """Dollars that VMs have cost on a day (UTC, 2026-11-22)."""
+    def spent(self, month: str) -> list[tuple[str, str, float]]:
+        """Dollars that VMs have cost in a month (UTC, 2026-11), by day and pool."""
         with self._access.read() as connection:
-            return bill_rows.spent(connection, day)
+            return bill_rows.spent(connection, month)
 
     def spent_by_queue(self, month: str) -> list[tuple[str, str, str, float]]:
         """Dollars that jobs have used in a month (UTC, 2026-11), by day, queue and owner."""

@@ -314,9 +314,14 @@ class LeaseNotice(Event):
 
 @dataclass(frozen=True, slots=True)
 class OpeningsHeld(Event):
-    """No VM of any pool is to be opened from now on, and why; an empty text says that they may be again."""
+    """No VM of any pool is to be opened from now on, and why; an empty text says that they may be again.
+
+    VMs of these `pools` get nothing new where they are open either, each for its reason; an empty name means
+    all pools.
+    """
 
     why: str = ""
+    pools: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

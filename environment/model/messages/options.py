@@ -76,3 +76,5 @@ class ModelOptions:
     keeping: IdleTimeout = BREAK_EVEN
     #: How much longer than its pool says it may take until the agent of a VM is there that was asked for.
     boot_timeout: float = 300.0
+    #: Limits on what open VMs cost, dollars per hour, by pool; an empty name means all VMs, fixed ones too.
+    per_hour: tuple[tuple[str, float], ...] = ()

@@ -192,6 +192,8 @@ class FleetSnapshot:
     lost: tuple[tuple[str, float], ...] = ()
     connected_at: float | None = None
     prices: tuple[tuple[str, float], ...] = ()
+    held_pools: tuple[tuple[str, str], ...] = ()
+    tight: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,11 @@ class Accounts:
                 self._begin(lease, lease.opened_at, max(lease.opened_at, at))
                 self.lease(lease, at)
 
+    @property
+    def fixed_per_hour(self) -> float:
+        """What fixed VMs cost, dollars per hour."""
+        return fsum(account.price_per_hour for account in self._open.values() if not account.pool)
+
     def take(self) -> tuple[tuple[Charge, ...], tuple[Account, ...]]:
         """Return the charges since the last call, and the changed accounts."""
         charges = tuple(

@@ -150,6 +150,9 @@ class Decisions:
         for vm_id in _vms(placement) if self._places else ():
             if why := self._places.why_not(vm_id):
                 return f"{self._book.name(vm_id)} {why}"
+        if why := self._places.over_hour(_vms(placement)):
+            self._places.tight = True
+            return f"a VM {why}"
         return launches.refusal(job, placement, new=new)
 
     def _launch(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> None:

@@ -77,6 +77,8 @@ class Fleet:
             lost,
             connected_at,
             self._places.prices(),
+            tuple(self._places.held.items()),
+            self._places.tight,
         )
 
     def restore(
@@ -103,6 +105,7 @@ class Fleet:
         for pool, size in moment.sizes:
             self._places.learn(pool, size)
         self._places.cost(moment.prices)
+        self._places.held, self._places.tight = dict(moment.held_pools), moment.tight
         self._refusals.resume(moment.pools, moment.held)
 
     def _restore(self, lease: Lease) -> None:
@@ -201,8 +204,12 @@ class Fleet:
         """When the last pause of a pool ended that was not told yet: its places may be opened again."""
         return self._refusals.wake()
 
-    def hold(self, why: str) -> None:
-        """Open no more VMs, for this reason; or, if it is empty, as before."""
+    def hold(self, why: str, pools: Iterable[tuple[str, str]] = ()) -> None:
+        """Open no more VMs, for this reason; or, if it is empty, as before.
+
+        VMs of these pools get nothing new either; an empty name means all pools.
+        """
+        self._places.held = dict(pools)
         self._refusals.hold(why)
 
     # ---- its provider --------------------------------------------------------------------------------
@@ -303,7 +310,7 @@ class Fleet:
         for lease, why in self.joining.overdue():
             self._give_up(lease, why)
         for place_id in self._places.always:
-            if self._places.at(place_id) is None and not self._places.why_not(place_id):
+            if self._places.at(place_id) is None and not self._places.why_not_open(place_id):
                 self.open(place_id, "always there")
 
     def _give_up(self, lease: Lease, why: str) -> None:

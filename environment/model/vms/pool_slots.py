@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from environment.view import ClusterView, RunningJob
 
 #: Number of booting VMs that a reason names.
 _NAMED = 3
+#: Dollars per hour that are none: an error of rounding.
+_DUST = 1e-9
 
 
 class _SlotVms(NamedTuple):
@@ -43,7 +46,15 @@ class Places:
     forgotten; every left-out id is that of a place, or of an agent that has one.
     """
 
-    def __init__(self, turn: EventContext, book: Offers, accounts: Accounts, places: Iterable[Vm]) -> None:
+    def __init__(
+        self,
+        turn: EventContext,
+        book: Offers,
+        accounts: Accounts,
+        places: Iterable[Vm],
+        per_hour: Iterable[tuple[str, float]] = (),
+    ) -> None:
+        """`per_hour` are the limits of `ModelOptions`."""
         self._turn = turn
         self._book = book
         self._accounts = accounts
@@ -55,6 +66,11 @@ class Places:
         self._agents: dict[str, Lease] = {}
         self._changed: dict[str, Lease] = {}
         self._left_out: dict[str, str] = {}
+        #: Pools with spent limits, and why their VMs get nothing new; an empty name means all pools.
+        self.held: dict[str, str] = {}
+        self._per_hour = dict(per_hour)
+        #: Whether closed VMs of all pools are added up, since a placement cost too much.
+        self.tight = False
         #: The VMs of places as the book knows them, and of these those where a job could be put.
         self._shown: dict[str, Vm] = {}
         self._to_come: dict[str, None] = {}
@@ -124,6 +140,7 @@ class Places:
 
     def add(self, lease: Lease) -> None:
         """A lease of a place that has none."""
+        self.tight = False
         self._leases[lease.id] = self._at[lease.vm.id] = lease
         self._look_at(lease.vm.id)
 
@@ -168,6 +185,7 @@ class Places:
     def end(self, lease: Lease, why_not: str = "") -> None:
         """The lease has ended: its place may be used again, if there is no reason why not."""
         del self._leases[lease.id]
+        self.tight = False
         self._unheard.discard(lease.id)
         if not self.has(lease):
             return
@@ -232,7 +250,61 @@ class Places:
     @property
     def left_out(self) -> Mapping[str, str]:
         """The VMs, by id, that get nothing new, and why."""
-        return self._left_out
+        if not (self.held or self._per_hour):
+            return self._left_out
+        return {**dict(self._beyond_hour()), **dict(self._beyond_limits()), **self._left_out}
+
+    def _beyond_limits(self) -> Iterator[tuple[str, str]]:
+        """VMs of pools with a spent limit: open ones too."""
+        for vm in self._places.values() if self.held else ():
+            if vm.terms is not None and (why := self.held.get("") or self.held.get(vm.terms.pool)):
+                yield self.vm_id(vm.id), why
+
+    def _beyond_hour(self) -> Iterator[tuple[str, str]]:
+        """Closed VMs that would cost too much by the hour, with those of their pool before them.
+
+        Once a placement on several pools cost too much together, these are added up in turns.
+        """
+        rooms = {pool: limit - self._costs(pool) for pool, limit in self._per_hour.items()}
+        pools: dict[str, list[Vm]] = {}
+        for vm in self._places.values() if rooms else ():
+            if vm.terms is not None and vm.id not in self._at and vm.id not in self._left_out:
+                pools.setdefault(vm.terms.pool, []).append(vm)
+        order = (vm for turn in zip_longest(*pools.values()) for vm in turn if vm is not None)
+        sums: dict[str, float] = {}
+        for vm in order:
+            pool = "" if vm.terms is None else vm.terms.pool
+            adds = {pool: pool, "": "" if self.tight else pool}
+            beyond = [name for name, of in adds.items() if _beyond(rooms, name, _more(sums, of, vm))]
+            if beyond:
+                yield vm.id, self._dear(beyond[0])
+                continue
+            sums.update({of: _more(sums, of, vm) for of in {"", pool}})
+
+    def over_hour(self, vm_ids: Iterable[str]) -> str:
+        """Which limit per hour would be crossed if the closed ones of these VMs were opened; or empty."""
+        closed = [vm for i in dict.fromkeys(vm_ids) if i not in self._at and (vm := self._places.get(i))]
+        for pool, limit in self._per_hour.items() if closed else ():
+            adds = [vm for vm in closed if not pool or (vm.terms is not None and vm.terms.pool == pool)]
+            costs = self._costs(pool)
+            if adds and costs + math.fsum(vm.price_per_hour for vm in adds) > limit + _DUST:
+                return self._dear(pool)
+        return ""
+
+    def _dear(self, pool: str) -> str:
+        whose, costs = (f"pool {pool}", "costs") if pool else ("all VMs", "cost")
+        has = f"{costs} ${self._costs(pool):.4g}"
+        return f"is not opened: {whose} may cost ${self._per_hour[pool]:.10g} per hour, and {has}"
+
+    def _costs(self, pool: str) -> float:
+        """What open VMs of a pool cost per hour; all VMs where the name is empty."""
+        leases = (lease.vm for lease in self._leases.values())
+        prices = (vm.price_per_hour for vm in leases if not pool or (vm.terms and vm.terms.pool == pool))
+        return math.fsum(prices) + (0.0 if pool else self._accounts.fixed_per_hour)
+
+    def why_not_open(self, place_id: str) -> str:
+        """Why the VM of a place is not opened now; empty when it may."""
+        return self.why_not(place_id) or self.over_hour((place_id,))
 
     def leave_out(self, lease: Lease, why: str) -> None:
         """The VM of a lease gets nothing new; empty, it may again."""
@@ -259,7 +331,9 @@ class Places:
 
     def why_not(self, vm_id: str) -> str:
         """Why a VM gets nothing new; empty when it may."""
-        return self._left_out.get(vm_id, "")
+        if vm_id in self._left_out or not self.held:
+            return self._left_out.get(vm_id, "")
+        return dict(self._beyond_limits()).get(vm_id, "")
 
     # ---- present and coming VMs -----------------------------------------------------------------------
 
@@ -275,7 +349,9 @@ class Places:
     @property
     def may_open(self) -> bool:
         """Whether a job could be put where no agent is yet."""
-        return bool(self._to_come)
+        if not (self.held or self._per_hour):
+            return bool(self._to_come)
+        return not self._to_come.keys() <= self.left_out.keys()
 
     @property
     def all_heard(self) -> bool:
@@ -364,6 +440,14 @@ class Places:
         told = [*told[:-2], " and ".join(told[-2:])]
         due_at = max((_due_at(self._at[i]) for i in names if i in self._at), default=self._turn.now)
         return f"waits for {', '.join(told)} to boot (due at {clock(due_at)})"
+
+
+def _beyond(rooms: Mapping[str, float], name: str, dollars: float) -> bool:
+    return name in rooms and dollars > rooms[name] + _DUST
+
+
+def _more(sums: Mapping[str, float], of: str, vm: Vm) -> float:
+    return sums.get(of, 0.0) + vm.price_per_hour
 
 
 def _due_at(lease: Lease) -> float:

@@ -24,7 +24,7 @@ class VmParts:
         self.accounts = self.ledger.accounts
         self.reservations = Reservations()
         self.book = Offers(self.ledger, self.reservations)
-        self.places = Places(self.turn, self.book, self.accounts, options.places)
+        self.places = Places(self.turn, self.book, self.accounts, options.places, options.per_hour)
         self.fleet = Fleet(self.turn, self.places, self.ledger, self.reservations, options)
         self.joining = self.fleet.joining
         self.supply = Supply(self.turn, self.book, self.places)

@@ -25,7 +25,14 @@ from conf.loader import ConfigError, build
 from conf.schema import JobSpec
 from daemon.core.cluster_status import ClusterStatus
 from daemon.core.shadow_comparison import Comparison, ComparisonReport, ComparisonTotals, Outcome
-from daemon.core.status import BudgetStatus, Health, PolicyStatus, QueuePositions, ShadowStatus
+from daemon.core.status import (
+    BudgetStatus,
+    Health,
+    PolicyStatus,
+    QueuePositions,
+    ShadowStatus,
+    SpendingLimit,
+)
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.schemas.policies import comparison_body
@@ -572,7 +579,9 @@ def test_the_bill(api: Api, scheduler: SmallScheduler, store: Store) -> None:
     store.changes.save(
         Changes((), (), charges=(used, idle, idle._replace(kind="difference", dollars=-0.125)))
     )
-    scheduler.spent = BudgetStatus("2026-11-22", 0.5, 1.0, hold=True)
+    scheduler.spent = BudgetStatus(
+        "2026-11-22", 0.5, 1.0, hold=True, limits=(SpendingLimit("general", "month", 9.0, 3.0, True, 1.0),)
+    )
     found = api("GET", "/v1/bill?by=owner&since=2026-11-22&limit=1").json()
     assert (found["since"], found["until"], found["total"]["total"]) == ("2026-11-22", "2026-11-22", 1.0)
     nothing = {"booting": 0.0, "draining": 0.0, "rounding": 0.0, "lost": 0.0, "memory": 0.0}
@@ -582,7 +591,15 @@ def test_the_bill(api: Api, scheduler: SmallScheduler, store: Store) -> None:
     assert found["rest"] == {
         "key": "", "total": 0.25, "used": 0.0, "idle": 0.25, **nothing, "difference": -0.125,
     }  # fmt: skip
-    assert found["budget"] == {"day": "2026-11-22", "per_day": 0.5, "spent": 1.0, "hold": True}
+    assert found["budget"] == {
+        "day": "2026-11-22",
+        "per_day": 0.5,
+        "spent": 1.0,
+        "hold": True,
+        "limits": [
+            {"pool": "general", "per": "month", "dollars": 9.0, "spent": 3.0, "hold": True, "until": 1.0}
+        ],
+    }
     assert api("GET", "/v1/bill?until=2026-11-21").json()["since"] is None
     text = api("GET", "/metrics").text
     assert 'stoker_bill_dollars_total{kind="used",pool="general"} 0.75' in text

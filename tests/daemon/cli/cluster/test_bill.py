@@ -9,7 +9,7 @@ import pytest
 
 from daemon.cli.cluster.bill import day
 from daemon.cli.shared.errors import CommandError
-from daemon.core.status import BudgetStatus
+from daemon.core.status import BudgetStatus, SpendingLimit
 from environment.model.cluster_model import Changes
 from environment.model.messages.vm_accounts import Charge
 from tests.daemon.cli.conftest import Daemon
@@ -90,6 +90,23 @@ def test_programs_and_spreadsheets(paid: Daemon, capsys: Capture) -> None:
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["job"] for row in rows] == ["", "job-1", "'=1+1"]
     assert sum(float(row["total"]) for row in rows) == 6.0
+
+
+def test_limits_of_months_and_pools_are_shown(paid: Daemon, capsys: Capture) -> None:
+    """Each with its period, and when it has room again."""
+    limits = (
+        SpendingLimit("", "month", 9.0, 3.0, True, 1796083200.0),
+        SpendingLimit("general", "month", 2.0, 3.0, True, 1796083200.0),
+        SpendingLimit("general", "hour", 2.0, 0.5, True),
+    )
+    paid.cast.spent = BudgetStatus("2026-11-22", None, 4.25, hold=False, limits=limits)
+    assert paid.run("bill") == 0
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "All VMs: $3.00 of $9.00 in this month (UTC).",
+        "Pool general: $3.00 of $2.00 in this month (UTC): "
+        "it is spent, and has room again at 2026-12-01 00:00 UTC.",
+        "Pool general: $0.5000 of $2.00 an hour now.",
+    ]
 
 
 def test_budget_and_what_providers_say(paid: Daemon, capsys: Capture) -> None:
