@@ -93,6 +93,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
                 directory=directory,
                 account=config.mesos.framework_name,
                 region=getattr(config.provider, "region", None),
+                commitments=config.commitments,
             ),
         )
         _settle()

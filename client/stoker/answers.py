@@ -82,6 +82,10 @@ class Bill(TypedDict):
     """The sum of the other lines; null when there are none."""
     budget: Budget | None
     """Budget of a day; null without a budget, and where only the leader knows."""
+    commitments: list[Commitment]
+    """Commitments that were paid in these days."""
+    with_commitments: float
+    """The total with committed dollars in place of the list cost of the time that they covered."""
 
 
 class BillLine(TypedDict):
@@ -222,6 +226,25 @@ class Cluster(TypedDict):
     """Cause of waits that neither VMs nor policies change: the machine of an embedded cluster has no capacity
     for more executors and drivers at once. Empty without such waits.
     """
+
+
+class Commitment(TypedDict):
+    """A commitment in the days of a bill: what is paid in any case, and what VMs used of it."""
+
+    name: str
+    """Its name in the config."""
+    covers: str
+    """VMs that it covers, in words."""
+    committed: float
+    """Dollars paid in any case; of today, until now."""
+    used: float
+    """The part of these that covered VMs used."""
+    unused: float
+    """The rest: paid for nothing."""
+    list_cost: float
+    """Cost of the covered time at the VMs' own prices, which the total has."""
+    saved: float
+    """List cost minus the committed dollars; negative where the commitment cost more."""
 
 
 class Comparison(TypedDict):
@@ -539,36 +562,46 @@ class FocusRow(TypedDict):
     """Begin of the next month (UTC), such as 2026-12-01T00:00:00Z."""
     BillingPeriodStart: str
     """Begin of the month (UTC)."""
-    ChargeCategory: Literal["Usage"]
-    """All charges are for usage."""
+    ChargeCategory: Literal["Usage", "Purchase"]
+    """Usage of VMs, or the purchase of a commitment."""
     ChargeClass: None
     """Null: no row corrects an earlier month."""
     ChargeDescription: str
     """The job, the VM and the purpose, in words."""
-    ChargeFrequency: Literal["Usage-Based"]
-    """Charges follow usage."""
+    ChargeFrequency: Literal["Usage-Based", "Recurring"]
+    """Charges follow usage; commitments are paid in any case."""
     ChargePeriodEnd: str
     """Begin of the next day (UTC)."""
     ChargePeriodStart: str
     """Begin of the day (UTC)."""
+    CommitmentDiscountCategory: Literal["Usage", "Spend"] | None
+    """Usage for reserved VMs, Spend for dollars per hour; null without a commitment, as the next four."""
+    CommitmentDiscountId: str | None
+    """Name of the commitment in the config."""
+    CommitmentDiscountName: str | None
+    """The same."""
+    CommitmentDiscountStatus: Literal["Used", "Unused"] | None
+    """Whether a usage was covered, or what was committed was not used; null for a purchase."""
+    CommitmentDiscountType: Literal["Reservation", "Savings Plan"] | None
+    """Kind of the commitment."""
     ConsumedQuantity: float | None
     """VM hours: of a job on a quarter of a VM, a quarter of the time. Null for days without known hours."""
     ConsumedUnit: Literal["Hours"] | None
     """Unit of the consumed quantity; null where that is null."""
     ContractedCost: float
-    """As the billed cost."""
+    """As the list cost; of covered usage, its part of the commitment."""
     ContractedUnitPrice: float | None
     """As the list price."""
     EffectiveCost: float
-    """As the billed cost."""
+    """The billed cost, with what was committed spread over the usage that it covers, and the unused part."""
     InvoiceIssuerName: Literal["Stoker"]
     """Issuer of the bill."""
     ListCost: float
-    """As the billed cost."""
+    """Cost at the VM's own price."""
     ListUnitPrice: float | None
     """Dollars an hour of the whole VM, the mean of the day where it changed; null without a quantity."""
-    PricingCategory: Literal["Standard", "Dynamic"]
-    """Dynamic for a spot VM."""
+    PricingCategory: Literal["Standard", "Dynamic", "Committed"]
+    """Dynamic for a spot VM, Committed for what a commitment covers."""
     PricingQuantity: float | None
     """As the consumed quantity."""
     PricingUnit: Literal["Hours"] | None
@@ -607,8 +640,8 @@ class FocusRow(TypedDict):
     """Kind of the sub account; null without a queue."""
     Tags: str
     """JSON with those of `job`, `user`, `queue`, `group`, `pool` and `policy` that the charge has."""
-    x_Kind: Literal["used", "idle", "booting", "draining", "rounding"]
-    """Purpose of the payment, as in the bill."""
+    x_Kind: Literal["used", "idle", "booting", "draining", "rounding", "committed"]
+    """Purpose of the payment, as in the bill; committed for a purchase, and for its unused part."""
 
 
 class Gave(TypedDict):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -23,6 +24,7 @@ from conf.schema.fields import (
     SPARK_VERSION,
     Name,
     Port,
+    Price,
     Seconds,
     SparkName,
     Strict,
@@ -226,6 +228,16 @@ class Keep(Strict):
     """How long, with `timeout`."""
 
 
+def _a_day(text: str) -> str:
+    """The day as 2026-01-01; ValueError for any other text."""
+    try:
+        if date.fromisoformat(text).isoformat() == text:
+            return text
+    except ValueError:
+        pass
+    raise ValueError(f"should be a day such as 2026-01-01, found {text!r}")
+
+
 _Dollars = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -275,6 +287,49 @@ class Budget(PoolBudget):
         return {
             name: each.dollars_per_hour for name, each in every.items() if each.dollars_per_hour is not None
         }
+
+
+_Day = Annotated[
+    str,
+    BeforeValidator(lambda value: value.isoformat() if isinstance(value, date) else value),  # as YAML has it
+    AfterValidator(_a_day),
+]
+
+
+class CommitmentSpec(Strict):
+    """VMs, or dollars per hour, that are paid whether used or not: a reservation, or a savings plan."""
+
+    since: _Day
+    """Its first day (UTC), such as 2026-01-01."""
+    until: _Day
+    """Its last day (UTC)."""
+    pool: Name | Literal[""] = ""
+    """The pool of the VMs that it covers; or else `type`."""
+    type: Name | Literal[""] = ""
+    """The type of the VMs that it covers, fixed ones and those of any pool."""
+    vms: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """Number of reserved VMs; or else `dollars_per_hour`."""
+    price_per_hour: Price = 0.0
+    """Price of each of them, paid in any case."""
+    dollars_per_hour: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+    """Dollars per hour that are paid in any case, for covered VMs at the discount."""
+    discount: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.0
+    """Discount on the prices of VMs covered by `dollars_per_hour`: 0.3 for 30 %."""
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> Self:
+        if self.until < self.since:
+            raise ValueError(f"until: {self.until} is before its first day, since: {self.since}")
+        if bool(self.pool) == bool(self.type):
+            raise ValueError("should cover either a pool or a type")
+        if bool(self.vms) == bool(self.dollars_per_hour):
+            raise ValueError(
+                "should have either vms, with price_per_hour, or dollars_per_hour, with discount"
+            )
+        wrong = "discount" if self.vms and self.discount else ""
+        if wrong or (not self.vms and self.price_per_hour):
+            raise ValueError(f"{wrong or 'price_per_hour'}: belongs to the other kind of commitment")
+        return self
 
 
 class SizesSection(Strict):
@@ -357,6 +412,7 @@ class Config(Strict):
     provider: Provider | None = None
     keep: Keep = Keep()
     budget: Budget | None = None
+    commitments: Mapping[Name, CommitmentSpec] = {}
     webhooks: Webhooks = Field(default={})
     telemetry: Telemetry | None = None
     sizes: SizesSection = SizesSection()

@@ -1,11 +1,12 @@
 """Options of the web application."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from conf.schema import Driver, Spark
+from conf.schema.daemon import CommitmentSpec
 from conf.schema.users import UsersSection
 from daemon.auth.audit_log import Audit
 from daemon.auth.user_directory import Directory
@@ -34,3 +35,4 @@ class AppOptions:
     directory: Directory | None = None
     account: str = "stoker"
     region: str | None = None
+    commitments: Mapping[str, CommitmentSpec] = field(default_factory=dict)

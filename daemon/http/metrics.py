@@ -119,7 +119,7 @@ class _StateCollector(Collector):
                 differs.add_metric([pool], dollars)
             elif kind in vain:
                 vain[kind] += dollars
-            else:
+            elif kind != "covered":
                 paid.add_metric([kind, pool], dollars)
         yield paid
         yield differs

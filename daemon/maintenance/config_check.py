@@ -256,9 +256,9 @@ def _cluster(config: Config, folder: Path) -> str:
 
 def _budget(config: Config, folder: Path) -> str:
     """The budget: its pools are there, and a day's is held against the cost of VMs that are always there."""
+    check_pools(config, folder)
     if config.budget is None:
         return "none"
-    check_pools(config, places_of(config, folder))
     hold, per_day = config.budget.hold, config.budget.per_day or config.budget.dollars_per_day
     if per_day is None:
         return "limits per hour or month, or of pools"

@@ -12,6 +12,7 @@ from daemon.leadership.leader_session import LeaderSession
 from daemon.notifications.notification_service import NotificationService
 from daemon.store.job_store import Store
 from daemon.store.rows.terms import Term
+from environment.clusters.commitments import commitments_of
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.pools import IdleTimeout
 from environment.types import Vm
@@ -68,6 +69,7 @@ def foundation_of(inputs: TermInputs) -> Foundation:
         places=tuple(inputs.places),
         keeping=IdleTimeout(config.keep.name, config.keep.seconds),
         boot_timeout=config.mesos.boot_timeout,
+        commitments=commitments_of(config.commitments),
         per_hour=() if config.budget is None else tuple(config.budget.per_hour.items()),
     )
     return Foundation(

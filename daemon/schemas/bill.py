@@ -1,6 +1,6 @@
 """Bodies of the HTTP API about the cost of VMs, and the functions that make them. Money is dollars."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
@@ -9,7 +9,8 @@ from conf.util.copy_fields import carried
 from daemon.core.status import BudgetStatus
 from daemon.schemas.base import Body, Said
 from daemon.schemas.queries import Query
-from daemon.store.rows.bill import PAID, Bill, BillEntry, By
+from daemon.store.rows.bill import PAID, Bill, BillEntry, By, CoveredTime
+from environment.clusters.commitments import Commitment
 from environment.model.messages.vm_accounts import Vain
 
 _Day = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")]
@@ -93,6 +94,25 @@ class BudgetBody(Body):
     """All limits, those of all VMs before those of pools."""
 
 
+class CommitmentBody(Body):
+    """A commitment in the days of a bill: what is paid in any case, and what VMs used of it."""
+
+    name: Said
+    """Its name in the config."""
+    covers: Said
+    """VMs that it covers, in words."""
+    committed: float
+    """Dollars paid in any case; of today, until now."""
+    used: float
+    """The part of these that covered VMs used."""
+    unused: float
+    """The rest: paid for nothing."""
+    list_cost: float
+    """Cost of the covered time at the VMs' own prices, which the total has."""
+    saved: float
+    """List cost minus the committed dollars; negative where the commitment cost more."""
+
+
 class BillBody(Body):
     """Cost of VMs from opened to closed, used or idle."""
 
@@ -110,9 +130,39 @@ class BillBody(Body):
     """The sum of the other lines; null when there are none."""
     budget: BudgetBody | None
     """Budget of a day; null without a budget, and where only the leader knows."""
+    commitments: list[CommitmentBody]
+    """Commitments that were paid in these days."""
+    with_commitments: float
+    """The total with committed dollars in place of the list cost of the time that they covered."""
 
 
-def bill_body(bill: Bill, by: By, budget: BudgetStatus | None) -> BillBody:
+def commitment_bodies(
+    commitments: Iterable[Commitment], covered: Sequence[CoveredTime], begin: float, end: float
+) -> list[CommitmentBody]:
+    """Commitments that were paid between two times (seconds since the epoch), with what was covered."""
+    found = []
+    for each in commitments:
+        mine = [time for time in covered if time.commitment == each.name]
+        listed, hours = sum(time.dollars for time in mine), sum(time.hours for time in mine)
+        if (committed := each.committed(begin, end)) or mine:
+            used = each.used(listed, hours)
+            found.append(
+                CommitmentBody(
+                    name=each.name,
+                    covers=each.covers,
+                    committed=committed,
+                    used=used,
+                    unused=max(committed - used, 0.0),
+                    list_cost=listed,
+                    saved=listed - committed,
+                )
+            )
+    return found
+
+
+def bill_body(
+    bill: Bill, by: By, budget: BudgetStatus | None, commitments: Sequence[CommitmentBody] = ()
+) -> BillBody:
     """The answer for a bill."""
     begin, end = bill.days or (None, None)
     return BillBody(
@@ -131,6 +181,8 @@ def bill_body(bill: Bill, by: By, budget: BudgetStatus | None) -> BillBody:
             hold=budget.hold,
             limits=[carried(LimitBody, limit) for limit in budget.limits],
         ),
+        commitments=list(commitments),
+        with_commitments=bill.total.total - sum(each.saved for each in commitments),
     )
 
 

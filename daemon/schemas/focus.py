@@ -1,15 +1,19 @@
 """Rows of the bill with the columns of FinOps FOCUS 1.2 (FinOps Open Cost and Usage Specification).
 
-Stoker knows one price of a VM, so the four costs of a row are equal. What Stoker does not have (invoices,
-commitment discounts, capacity reservations, other currencies) has no column where FOCUS permits that.
+Stoker knows one price of a VM, so the four costs of a row are equal where no commitment covers it
+(`with_commitments`). What Stoker does not have (invoices, capacity reservations, other currencies) has no
+column where FOCUS permits that.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from daemon.schemas.base import Body, Said
+from daemon.schemas.bill import CommitmentBody
+from daemon.store.rows.bill import CoveredTime
+from environment.clusters.commitments import Commitment
 from environment.model.messages.vm_accounts import Charge
 
 
@@ -30,36 +34,46 @@ class FocusRow(Body):
     """Begin of the next month (UTC), such as 2026-12-01T00:00:00Z."""
     BillingPeriodStart: str
     """Begin of the month (UTC)."""
-    ChargeCategory: Literal["Usage"] = "Usage"
-    """All charges are for usage."""
+    ChargeCategory: Literal["Usage", "Purchase"] = "Usage"
+    """Usage of VMs, or the purchase of a commitment."""
     ChargeClass: None = None
     """Null: no row corrects an earlier month."""
     ChargeDescription: Said
     """The job, the VM and the purpose, in words."""
-    ChargeFrequency: Literal["Usage-Based"] = "Usage-Based"
-    """Charges follow usage."""
+    ChargeFrequency: Literal["Usage-Based", "Recurring"] = "Usage-Based"
+    """Charges follow usage; commitments are paid in any case."""
     ChargePeriodEnd: str
     """Begin of the next day (UTC)."""
     ChargePeriodStart: str
     """Begin of the day (UTC)."""
+    CommitmentDiscountCategory: Literal["Usage", "Spend"] | None = None
+    """Usage for reserved VMs, Spend for dollars per hour; null without a commitment, as the next four."""
+    CommitmentDiscountId: Said | None = None
+    """Name of the commitment in the config."""
+    CommitmentDiscountName: Said | None = None
+    """The same."""
+    CommitmentDiscountStatus: Literal["Used", "Unused"] | None = None
+    """Whether a usage was covered, or what was committed was not used; null for a purchase."""
+    CommitmentDiscountType: Literal["Reservation", "Savings Plan"] | None = None
+    """Kind of the commitment."""
     ConsumedQuantity: float | None
     """VM hours: of a job on a quarter of a VM, a quarter of the time. Null for days without known hours."""
     ConsumedUnit: Literal["Hours"] | None
     """Unit of the consumed quantity; null where that is null."""
     ContractedCost: float
-    """As the billed cost."""
+    """As the list cost; of covered usage, its part of the commitment."""
     ContractedUnitPrice: float | None
     """As the list price."""
     EffectiveCost: float
-    """As the billed cost."""
+    """The billed cost, with what was committed spread over the usage that it covers, and the unused part."""
     InvoiceIssuerName: Literal["Stoker"] = "Stoker"
     """Issuer of the bill."""
     ListCost: float
-    """As the billed cost."""
+    """Cost at the VM's own price."""
     ListUnitPrice: float | None
     """Dollars an hour of the whole VM, the mean of the day where it changed; null without a quantity."""
-    PricingCategory: Literal["Standard", "Dynamic"]
-    """Dynamic for a spot VM."""
+    PricingCategory: Literal["Standard", "Dynamic", "Committed"]
+    """Dynamic for a spot VM, Committed for what a commitment covers."""
     PricingQuantity: float | None
     """As the consumed quantity."""
     PricingUnit: Literal["Hours"] | None
@@ -98,8 +112,8 @@ class FocusRow(Body):
     """Kind of the sub account; null without a queue."""
     Tags: Said
     """JSON with those of `job`, `user`, `queue`, `group`, `pool` and `policy` that the charge has."""
-    x_Kind: Literal["used", "idle", "booting", "draining", "rounding"]  # noqa: N815  # FOCUS's form of others' columns
-    """Purpose of the payment, as in the bill."""
+    x_Kind: Literal["used", "idle", "booting", "draining", "rounding", "committed"]  # noqa: N815  # FOCUS's form of others' columns
+    """Purpose of the payment, as in the bill; committed for a purchase, and for its unused part."""
 
 
 class FocusBody(Body):
@@ -111,10 +125,11 @@ class FocusBody(Body):
 
 def focus_body(charges: Iterable[Charge], account: str, region: str | None) -> FocusBody:
     """Rows of these charges for a billing account; `region` is that of all pools."""
-    return FocusBody(rows=[_row(charge, account, region if charge.pool else None) for charge in charges])
+    return FocusBody(rows=[row_of(charge, account, region if charge.pool else None) for charge in charges])
 
 
-def _row(charge: Charge, account: str, region: str | None) -> FocusRow:
+def row_of(charge: Charge, account: str, region: str | None) -> FocusRow:
+    """The row of a charge."""
     begin = datetime.strptime(charge.day, "%Y-%m-%d").replace(tzinfo=UTC)
     month = begin.replace(day=1)
     dollars, hours = charge.dollars, charge.hours or None
@@ -169,3 +184,108 @@ def _row(charge: Charge, account: str, region: str | None) -> FocusRow:
 
 def _time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# ---- commitments ------------------------------------------------------------------------------------
+
+
+def with_commitments(
+    body: FocusBody,
+    day: str,
+    paid: Iterable[CommitmentBody],
+    commitments: Sequence[Commitment],
+    covered: Iterable[CoveredTime],
+) -> FocusBody:
+    """The rows of a day with the commitments that were paid on it.
+
+    A row of usage is split into covered parts and a bare one, by the share of the dollars of its pool and
+    type that each commitment covered on that day. Billed costs add up to the bill with commitments; so do
+    effective costs.
+    """
+    by_name = {each.name: each for each in commitments}
+    listed: dict[str, float] = {}
+    for row in body.rows:
+        listed[row.SkuId] = listed.get(row.SkuId, 0.0) + row.ListCost
+    parts: dict[str, list[tuple[Commitment, float, float]]] = {}
+    for time in covered:
+        sku, of = f"{time.pool or 'fixed'}/{time.type}", by_name.get(time.commitment)
+        if of is not None and listed.get(sku, 0.0) > 0.0 < time.dollars:
+            used = of.used(time.dollars, time.hours) / time.dollars
+            parts.setdefault(sku, []).append((of, time.dollars / listed[sku], used))
+    rows = [part for row in body.rows for part in _split(row, parts.get(row.SkuId, []))]
+    account = rows[0].BillingAccountId if rows else ""
+    for each in paid:
+        rows += _own(by_name[each.name], each, day, account)
+    return FocusBody(rows=rows)
+
+
+def _split(row: FocusRow, parts: Sequence[tuple[Commitment, float, float]]) -> Iterator[FocusRow]:
+    """The covered parts of a row, and the bare one; `used` are committed dollars for each at list price."""
+    bare = 1.0 - sum(share for _, share, _ in parts)
+    for of, share, used in parts:
+        dollars = row.ListCost * share
+        yield _scaled(
+            row, share, BilledCost=0.0, EffectiveCost=dollars * used, ContractedCost=dollars * used,
+            PricingCategory="Committed", **_names(of), CommitmentDiscountStatus="Used",
+            ContractedUnitPrice=None if row.ListUnitPrice is None else row.ListUnitPrice * used,
+        )  # fmt: skip
+    if not parts:
+        yield row
+    elif bare > 1e-9:
+        yield _scaled(row, bare)
+
+
+def _scaled(row: FocusRow, share: float, **changes: Any) -> FocusRow:
+    names = (
+        "BilledCost",
+        "ContractedCost",
+        "EffectiveCost",
+        "ListCost",
+        "ConsumedQuantity",
+        "PricingQuantity",
+    )
+    values = {name: value * share for name in names if (value := getattr(row, name)) is not None}
+    return row.model_copy(update={**values, **changes})
+
+
+def _own(of: Commitment, paid: CommitmentBody, day: str, account: str) -> Iterator[FocusRow]:
+    """The purchase of a commitment on a day, and the part that no VM used."""
+    plain = row_of(Charge(day, "", of.pool, of.type, "", "", "", "", "rounding", 0.0), account, None)
+    sku = f"commitment/{of.name}"
+    same = {
+        **_names(of),
+        "SkuId": sku,
+        "SkuPriceId": sku,
+        "PricingCategory": "Committed",
+        "x_Kind": "committed",
+    }
+    yield plain.model_copy(
+        update={
+            **same,
+            "ChargeCategory": "Purchase",
+            "ChargeFrequency": "Recurring",
+            "ChargeDescription": f"commitment {of.name} ({of.covers})",
+            "BilledCost": paid.committed,
+            "ContractedCost": paid.committed,
+            "ListCost": paid.committed,
+        }
+    )
+    if paid.unused > 0.0:
+        yield plain.model_copy(
+            update={
+                **same,
+                "ChargeDescription": f"commitment {of.name} ({of.covers}): unused",
+                "CommitmentDiscountStatus": "Unused",
+                "EffectiveCost": paid.unused,
+            }
+        )
+
+
+def _names(of: Commitment) -> dict[str, str]:
+    reserved = bool(of.vms)
+    return {
+        "CommitmentDiscountCategory": "Usage" if reserved else "Spend",
+        "CommitmentDiscountId": of.name,
+        "CommitmentDiscountName": of.name,
+        "CommitmentDiscountType": "Reservation" if reserved else "Savings Plan",
+    }

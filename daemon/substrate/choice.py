@@ -61,7 +61,7 @@ class SubstrateChoice:
         Raises ConfigError, EmbeddedError or StoreError.
         """
         places = places_of(self.config, self.config_dir)
-        check_pools(self.config, places)
+        check_pools(self.config, self.config_dir)
         with self._embedded(store) as watch:
             embedded = watch.embedded if watch else None
             session = self._session(embedded)

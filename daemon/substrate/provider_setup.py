@@ -1,6 +1,6 @@
 """VM provider of this daemon's config, and the VMs that it may open."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,15 +30,24 @@ def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:
     return places
 
 
-def check_pools(config: Config, places: Iterable[Vm]) -> None:
-    """Raise ConfigError when the budget names a pool that is not there."""
-    pools = sorted({vm.terms.pool for vm in places if vm.terms is not None})
-    for name in config.budget.pools if config.budget is not None else ():
-        if name not in pools:
-            there = f"its pools are {', '.join(pools)}" if pools else "it has no pools"
-            raise ConfigError(
-                f"budget.pools.{name}: there is no such pool in {config.mesos.cluster}; {there}"
-            )
+def check_pools(config: Config, folder: Path) -> None:
+    """Raise ConfigError when the budget or a commitment names a pool or a type that is not there."""
+    named = [
+        (f"budget.pools.{name}", "pool", name) for name in (config.budget.pools if config.budget else ())
+    ]
+    for name, each in config.commitments.items():
+        kind, of = ("pool", each.pool) if each.pool else ("type", each.type)
+        named.append((f"commitments.{name}.{kind}", kind, of))
+    if not named:
+        return
+    known = {"pool": {vm.terms.pool for vm in places_of(config, folder) if vm.terms is not None}}
+    if config.provider is not None or config.vms_here:  # another Mesos has types of its own
+        known["type"] = {vm.type for vm in load_cluster(cluster_file(config.mesos.cluster, folder))}
+    for key, kind, name in named:
+        if kind in known and name not in known[kind]:
+            there = ", ".join(sorted(known[kind]))
+            has = f"its {kind}s are {there}" if there else f"it has no {kind}s"
+            raise ConfigError(f"{key}: there is no {kind} {name} in {config.mesos.cluster}; {has}")
 
 
 def provider_of(

@@ -151,6 +151,15 @@ def table(answer: Json) -> Iterator[Any]:
             f"{money(total['memory'])} of the used cost is by attempts that had too little memory, before "
             "their jobs were restarted with more."
         )
+    if answer["commitments"]:
+
+        yield ""
+        columns = ("committed", "used", "unused", "at list price", "saved")
+        keys = ("committed", "used", "unused", "list_cost", "saved")
+        rows = [(of["name"], of["covers"], *(money(of[key]) for key in keys)) for of in answer["commitments"]]
+        yield render.table(["commitment", "covers", *columns], rows, right=columns)
+        yield ""
+        yield f"With commitments {money(answer['with_commitments'])} instead of {money(total['total'])}."
     if (budget := answer["budget"]) is not None:
         yield ""
         if budget["per_day"] is not None:

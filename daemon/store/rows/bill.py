@@ -10,7 +10,7 @@ bounds their number. Prometheus reads one row per pool.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -30,8 +30,11 @@ from environment.model.messages.vm_accounts import Charge, Kind, Vain
 
 #: Keys by which a bill can be divided.
 By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
-#: Purposes that VMs are paid for: all kinds but the difference to providers' own accounts, and work in vain.
-PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in ("difference", *get_args(Vain)))
+#: Purposes that VMs are paid for: all kinds but the difference to providers' own accounts, work in vain, and
+#: what commitments cover.
+PAID: tuple[Kind, ...] = tuple(
+    kind for kind in get_args(Kind) if kind not in ("difference", "covered", *get_args(Vain))
+)
 #: For so many days sums are kept by VM and by job.
 DETAILED = 92
 
@@ -133,7 +136,7 @@ def bill(connection: Connection, asked: AskedBill) -> Bill:
     detailed = {"job": charged_jobs, "group": charged_groups, "vm": charged_vms}
     table = detailed.get(asked.by, charged_days)
     key, kind, dollars = table.c[asked.by], table.c.kind, sa.func.sum(table.c.dollars)
-    query = sa.select(key, kind, dollars).where(*_within(table, asked)).group_by(key, kind)
+    query = sa.select(key, kind, dollars).where(*_within(table, asked), kind != "covered").group_by(key, kind)
     first = sa.select(sa.func.min(charged_days.c.day), sa.func.max(charged_days.c.day))
     sums: dict[str, dict[str, float]] = {}
     for of, what, paid in connection.execute(query):
@@ -213,6 +216,26 @@ def spent_by_queue(connection: Connection, month: str) -> list[tuple[str, str, s
 
 def _of_month(month: str) -> tuple[sa.ColumnElement[bool], ...]:
     return charged_days.c.day >= f"{month}-01", charged_days.c.day <= f"{month}-31"
+
+
+class CoveredTime(NamedTuple):
+    """Time of a day that a commitment covered: hours, and dollars at the VMs' own prices."""
+
+    day: str
+    commitment: str
+    pool: str
+    type: str
+    dollars: float
+    hours: float
+
+
+def covered(connection: Connection, since: str, until: str) -> list[CoveredTime]:
+    """What commitments covered in these days, the last one included."""
+    of = charged_days.c
+    by = (of.day, of.policy, of.pool, of.type)
+    query = sa.select(*by, sa.func.sum(of.dollars), sa.func.sum(of.hours)).group_by(*by).order_by(*by)
+    rows = connection.execute(query.where(of.kind == "covered", of.day >= since, of.day <= until))
+    return [CoveredTime(*row[:4], float(row[4]), float(row[5])) for row in rows]
 
 
 def by_pool(connection: Connection) -> dict[tuple[str, str], float]:

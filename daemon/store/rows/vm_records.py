@@ -99,6 +99,11 @@ class VmBooks:
         with self._access.read() as connection:
             return bill_rows.charges_of(connection, day)
 
+    def covered(self, since: str, until: str) -> list[bill_rows.CoveredTime]:
+        """What commitments covered in these days (UTC, 2026-11-22), the last one included."""
+        with self._access.read() as connection:
+            return bill_rows.covered(connection, since, until)
+
     def bill_by_pool(self) -> dict[tuple[str, str], float]:
         """The same in all, dollars by kind and pool."""
         with self._access.read() as connection:

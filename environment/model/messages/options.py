@@ -8,6 +8,7 @@ at ticks.
 from dataclasses import dataclass
 
 from conf.util.backoff import Backoff
+from environment.clusters.commitments import Commitment
 from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.types import Vm
 
@@ -78,3 +79,5 @@ class ModelOptions:
     boot_timeout: float = 300.0
     #: Limits on what open VMs cost, dollars per hour, by pool; an empty name means all VMs, fixed ones too.
     per_hour: tuple[tuple[str, float], ...] = ()
+    #: What is paid in any case.
+    commitments: tuple[Commitment, ...] = ()

@@ -7,7 +7,7 @@ jobs, which divides the whole price of a VM among the jobs that hold it; opening
 is not part of this module.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from math import fsum
 from typing import Literal, NamedTuple
 
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from environment.clusters.commitments import Commitment, Cover, cover
 from environment.model.messages.lease import Lease
 from environment.model.messages.records import ExecutorRecord
 from environment.types import Job, Vm
@@ -24,8 +25,9 @@ from environment.types import Job, Vm
 #: Purposes that a VM is paid for: `used` by a job; `idle`, `booting` and `draining` are the parts that no job
 #: used meanwhile; `rounding` is for whole units, and the least that is charged. No part of the bill is the
 #: `difference`: the cost by its provider's own account beyond all of these, negative where it is less. Nor
-#: are the parts of `used` that were in vain: `lost` to preemption, and by attempts that failed for `memory`.
-Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference", "lost", "memory"]
+#: are the parts of `used` that were in vain: `lost` to preemption, and by attempts that failed for `memory`;
+#: nor `covered`: the part of them that commitments cover, at the VMs' own prices.
+Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference", "lost", "memory", "covered"]
 Vain = Literal["lost", "memory"]
 
 
@@ -33,7 +35,7 @@ class Charge(NamedTuple):
     """Dollars of a day (UTC, 2026-11-22) for one purpose.
 
     `vm` is a fixed VM's name, or a lease; `pool` is empty for fixed ones, `job`, `owner` and `queue` for
-    unused time. `policy` is the one that acted when it was charged.
+    unused time. `policy` is the one that acted when it was charged; of `covered` time, the commitment.
     """
 
     day: str
@@ -81,6 +83,8 @@ class Account:
     difference: float = 0.0
     #: Whether its cloud may take it away.
     spot: bool = False
+    #: Shares of it that commitments cover.
+    covered: Cover = ()
 
 
 class Accounts:
@@ -103,6 +107,9 @@ class Accounts:
         self._charges: dict[Charge, tuple[float, float]] = {}
         #: The acting policy.
         self.policy = ""
+        #: What is paid in any case, and the day for which it was last spread over VMs.
+        self.commitments: Sequence[Commitment] = ()
+        self._covered_on = ""
         #: Called with the usage of jobs: queue, owner, day, dollars.
         self.spends: Callable[[str, str, str, float], None] | None = None
 
@@ -170,6 +177,7 @@ class Accounts:
         if account is None:
             self._add(Account(vm.id, vm.name, vm.type, vm.price_per_hour, at, at, vm.id))
             self._changed[vm.id] = self._open[vm.id]
+            self._spread(at)
             return
         if not account.found:
             account.found = True
@@ -177,6 +185,7 @@ class Accounts:
         if (account.name, account.type, account.price_per_hour) != (vm.name, vm.type, vm.price_per_hour):
             self._charge(account, at)
             account.name, account.type, account.price_per_hour = vm.name, vm.type, vm.price_per_hour
+            self._spread(at)
 
     def released(self, vm_id: str, at: float) -> None:
         """A task has left the VM: one that is gone is paid for no longer than it is held."""
@@ -200,7 +209,10 @@ class Accounts:
             self._end(account, lease, at)
             return
         self._charge(account, at)
-        account.price_per_hour, account.spot = lease.vm.price_per_hour, lease.vm.spot
+        if account.price_per_hour != lease.vm.price_per_hour:
+            account.price_per_hour = lease.vm.price_per_hour
+            self._spread(at)
+        account.spot = lease.vm.spot
         if lease.agent_id != account.vm_id:
             self._of.pop(account.vm_id, None)
             account.vm_id = lease.agent_id
@@ -235,6 +247,7 @@ class Accounts:
         account.phase, account.spot = "booting", vm.spot
         self._add(account)
         self._changed[account.id] = account
+        self._spread(opened_at)
         return account
 
     def _end(self, account: Account, lease: Lease, at: float) -> None:
@@ -262,6 +275,8 @@ class Accounts:
 
         With `before` only those that were not charged since then; of all, `most`, the longest ago first.
         """
+        if day_of(at) != self._covered_on:
+            self._spread(at)
         due = self._due(at if before is None else min(before, at))
         for account in due if most is None else nsmallest(most, due, key=lambda a: (a.until, a.id)):
             self._charge(account, at)
@@ -300,6 +315,25 @@ class Accounts:
         dollars = account.price_per_hour * hours
         account.dollars += dollars
         self._add_charge(account, kind, dollars, at, job_id, hours)
+        for name, share in account.covered:
+            of = (day_of(at), "", account.pool, account.type, "", "", "", name)
+            key = Charge(*of, "covered", 0.0, spot=account.spot)
+            before, hours_before = self._charges.get(key, (0.0, 0.0))
+            self._charges[key] = before + share * dollars, hours_before + share * hours
+
+    def _spread(self, at: float) -> None:
+        """Spread commitments over the VMs that have been open longest, from now on."""
+        self._covered_on = day_of(at)
+        if not self.commitments:
+            return
+        there = (a for a in self._open.values() if (a.pool or a.found) and not a.spot)
+        vms = sorted(there, key=lambda account: (account.opened_at, account.id))
+        found = cover(vms, self.commitments, self._covered_on)
+        for account in vms:
+            if (covered := found.get(account.id, ())) != account.covered:
+                self._charge(account, at)
+                account.covered = covered
+                self._changed[account.id] = account
 
     def _add_charge(
         self, account: Account, kind: Kind, dollars: float, at: float, job_id: str = "", hours: float = 0.0
@@ -328,6 +362,7 @@ class Accounts:
         self._changed[account.id] = account
         self._of.pop(account.vm_id, None)
         del self._open[account.id]
+        self._spread(at)
 
 
 def _rounded(account: Account, lease: Lease, at: float) -> float:

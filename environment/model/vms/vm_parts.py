@@ -22,6 +22,7 @@ class VmParts:
         self.roster = JobRegistry()
         self.ledger = Ledger(self._job)
         self.accounts = self.ledger.accounts
+        self.accounts.commitments = options.commitments
         self.reservations = Reservations()
         self.book = Offers(self.ledger, self.reservations)
         self.places = Places(self.turn, self.book, self.accounts, options.places, options.per_hour)

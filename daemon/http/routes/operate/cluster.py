@@ -1,18 +1,22 @@
 """Routes of the cluster and its bill."""
 
+import time
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
 
+from conf.units import SECONDS_PER_DAY
 from daemon.auth.permits import permit_of
 from daemon.http.app_options import AppOptions
 from daemon.http.server.scheduler_interface import Leadership
-from daemon.schemas.bill import BillBody, BillQuery, FocusQuery, bill_body
+from daemon.schemas.bill import BillBody, BillQuery, CommitmentBody, FocusQuery, bill_body, commitment_bodies
 from daemon.schemas.cluster import ClusterBody, cluster_body
-from daemon.schemas.focus import FocusBody, focus_body
+from daemon.schemas.focus import FocusBody, focus_body, with_commitments
 from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill
 from daemon.store.rows.tables import OPEN_JOB
+from environment.clusters.commitments import commitments_of, midnight
+from environment.model.messages.vm_accounts import day_of
 
 #: Jobs of one user whose executors are shown on VMs.
 MOST_SHOWN = 10_000
@@ -20,6 +24,7 @@ MOST_SHOWN = 10_000
 
 def add_cluster(app: FastAPI, leadership: Leadership, store: Store, options: AppOptions) -> None:
     """Add the routes of VMs and their costs."""
+    commitments = commitments_of(options.commitments)
 
     @app.get("/v1/cluster")
     def cluster(request: Request) -> ClusterBody:
@@ -31,15 +36,28 @@ def add_cluster(app: FastAPI, leadership: Leadership, store: Store, options: App
         own = {record.job.id for record in jobs}
         return permit.redacted(cluster_body(found, own), own)
 
+    def committed(first: str | None, last: str | None) -> list[CommitmentBody]:
+        """Commitments from the first to the last day, until now."""
+        if not commitments or first is None:
+            return []
+        last = last or day_of(time.time())
+        end = min(midnight(last) + SECONDS_PER_DAY, time.time())
+        return commitment_bodies(commitments, store.vms.covered(first, last), midnight(first), end)
+
     @app.get("/v1/bill")
     def bill(query: Annotated[BillQuery, Query()]) -> BillBody:
         """Show the cost of VMs until now, used or idle, from opened to closed."""
         leadership.live().charge()
         found = store.vms.bill(AskedBill(query.by, query.since, query.until, query.limit))
-        return bill_body(found, query.by, leadership.live().budget())
+        first = query.since or (found.days or (None,))[0]
+        return bill_body(found, query.by, leadership.live().budget(), committed(first, query.until))
 
     @app.get("/v1/bill/focus")
     def bill_in_focus(query: Annotated[FocusQuery, Query()]) -> FocusBody:
         """Show the bill of a day with the columns of FinOps FOCUS 1.2, by VM and job where that is stored."""
         leadership.live().charge()
-        return focus_body(store.vms.charges_of(query.day), options.account, options.region)
+        day = query.day
+        rows = focus_body(store.vms.charges_of(day), options.account, options.region)
+        if not (paid := committed(day, day)):
+            return rows
+        return with_commitments(rows, day, paid, commitments, store.vms.covered(day, day))

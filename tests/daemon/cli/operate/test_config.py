@@ -171,11 +171,16 @@ def test_who_opens_vms(
         (("budget={per_day: 20.0}",), "warning", "$20.00 a day, but fixed VMs cost $138.24"),
         (("mesos.cluster=clusters/demo.yaml", "budget={per_day: 1.0}"), "ok", "$1.00 a day (UTC)"),
         (("budget={dollars_per_day: 150.0}",), "ok", "$150.00 a day (UTC), then no VM is opened"),
+        (
+            ("commitments={year: {pool: x, vms: 1, since: 2026-01-01, until: 2026-12-31}}",),
+            "error",
+            "commitments.year.pool: there is no pool x in clusters/paper.yaml; it has no pools",
+        ),
         (("budget={dollars_per_month: 9.0}",), "ok", "limits per hour or month, or of pools"),
         (
             ("mesos.cluster=clusters/demo.yaml", "budget={pools: {gpu: {dollars_per_day: 1}}}"),
             "error",
-            "budget.pools.gpu: there is no such pool in clusters/demo.yaml; "
+            "budget.pools.gpu: there is no pool gpu in clusters/demo.yaml; "
             "its pools are m1.large, m1.xlarge, m2.xlarge",
         ),
     ],
