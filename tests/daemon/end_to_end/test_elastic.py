@@ -180,3 +180,33 @@ def up(words: list[str], log: Path) -> Iterator[None]:
     finally:
         daemon.send_signal(signal.SIGTERM)
         assert daemon.wait(600) == 0, log.read_text()
+
+
+def test_limits_in_dollars_and_a_commitment(elastic: Fleet, tmp_path: Path) -> None:
+    """A pool's limit has the second job wait for the first one's VM; a job ends at its max_cost.
+
+    The bill has the limits, and what was used of a commitment.
+    """
+    general = {"dollars_per_hour": 0.3, "dollars_per_day": 9.0}
+    year = {"pool": "general", "vms": 1, "price_per_hour": 0.2, "since": "2020-01-01", "until": "2099-12-31"}
+    daemon = elastic.add(budget={"pools": {"general": general}}, commitments={"year": year})
+    first, second = elastic.submit(daemon, 6.0), elastic.submit(daemon, 1.0)
+    elastic.wait(daemon, first, "running")
+    why = "pool general may cost $0.3 per hour, and costs $0.24"
+    until(lambda: why in elastic.wait(daemon, second, "queued")["reason"], daemon.log)
+    with Stoker(daemon.url) as client:
+        spec = client.job(second)["spec"]
+        assert spec is not None
+        third = client.submit_spec({**spec, "max_cost": 1e-6, "at_max_cost": "end"})["id"]
+    assert {elastic.wait(daemon, i, "finished", "failed")["state"] for i in (first, second)} == {"finished"}
+    ended = elastic.wait(daemon, third, "failed", "finished")
+    assert (ended["state"], "and is ended (at_max_cost: end)" in ended["reason"]) == ("failed", True)
+    assert len(states(tmp_path)) < 3
+    with Stoker(daemon.url) as client:
+        bill = client.bill()
+    assert bill["budget"] is not None
+    day, hour = bill["budget"]["limits"][::-1]
+    assert (day["pool"], hour["dollars"], 0.0 < day["spent"] < 0.01) == ("general", 0.3, True)
+    (covered,) = bill["commitments"]
+    assert covered["list_cost"] == pytest.approx(bill["total"]["total"], rel=0.2)
+    assert covered["used"] == pytest.approx(covered["list_cost"] / 1.2)
