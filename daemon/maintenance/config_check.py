@@ -86,6 +86,7 @@ def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
         ("mesos.secret_file", lambda: _secret(config.mesos.secret_file)),
         ("provider", lambda: _provider(config, folder)),
         ("budget", lambda: _budget(config, folder)),
+        ("commitments", lambda: _commitments(config, folder)),
         *((f"webhooks.{name}", partial(_webhook, name, one)) for name, one in config.webhooks.items()),
         ("telemetry", lambda: _telemetry(config.telemetry)),
         ("queues", lambda: _queues(config, folder)),
@@ -256,7 +257,7 @@ def _cluster(config: Config, folder: Path) -> str:
 
 def _budget(config: Config, folder: Path) -> str:
     """The budget: its pools are there, and a day's is held against the cost of VMs that are always there."""
-    check_pools(config, folder)
+    check_pools(config, folder, "budget")
     if config.budget is None:
         return "none"
     hold, per_day = config.budget.hold, config.budget.per_day or config.budget.dollars_per_day
@@ -268,6 +269,12 @@ def _budget(config: Config, folder: Path) -> str:
         raise _DoubtError(what)
     holds = config.budget.per_day is None if hold is None else hold
     return f"${per_day:,.2f} a day (UTC){', then no VM is opened' if holds else ''}"
+
+
+def _commitments(config: Config, folder: Path) -> str:
+    """Reservations and savings plans: their pools and types are there."""
+    check_pools(config, folder, "commitments")
+    return ", ".join(config.commitments) or "none"
 
 
 def _webhook(name: str, webhook: Webhook) -> str:

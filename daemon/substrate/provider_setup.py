@@ -30,8 +30,11 @@ def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:
     return places
 
 
-def check_pools(config: Config, folder: Path) -> None:
-    """Raise ConfigError when the budget or a commitment names a pool or a type that is not there."""
+def check_pools(config: Config, folder: Path, section: str = "") -> None:
+    """Raise ConfigError when the budget or a commitment names a pool or a type that is not there.
+
+    With `section`, only that section of the config is checked.
+    """
     named = [
         (f"budget.pools.{name}", "pool", name) for name in (config.budget.pools if config.budget else ())
     ]
@@ -44,7 +47,7 @@ def check_pools(config: Config, folder: Path) -> None:
     if config.provider is not None or config.vms_here:  # another Mesos has types of its own
         known["type"] = {vm.type for vm in load_cluster(cluster_file(config.mesos.cluster, folder))}
     for key, kind, name in named:
-        if kind in known and name not in known[kind]:
+        if key.startswith(section) and kind in known and name not in known[kind]:
             there = ", ".join(sorted(known[kind]))
             has = f"its {kind}s are {there}" if there else f"it has no {kind}s"
             raise ConfigError(f"{key}: there is no {kind} {name} in {config.mesos.cluster}; {has}")

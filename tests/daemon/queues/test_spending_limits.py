@@ -63,7 +63,7 @@ def test_a_month_and_users_over_all_queues_are_told() -> None:
     queues = queues_of({"a": build(QueueSpec, {"most": {"dollars_per_month": 3}}, "a")})
     holds = (("a", "ann", CORE), ("default", "ann", CORE))
     sight = seen(queues, *holds, spent=3.0, most_per_user=Most(dollars_per_month=6.0))
-    allowances = SpendingLimits(lambda: NOW, {}.get)
+    allowances = SpendingLimits(lambda: NOW, dict[str, str]().get)
     allowances.observe(sight.standings)
     assert [each.text for each in allowances.take_news()[0]] == [
         "queue a has cost $3 in this month (UTC), and may cost $3 a month; "

@@ -171,11 +171,6 @@ def test_who_opens_vms(
         (("budget={per_day: 20.0}",), "warning", "$20.00 a day, but fixed VMs cost $138.24"),
         (("mesos.cluster=clusters/demo.yaml", "budget={per_day: 1.0}"), "ok", "$1.00 a day (UTC)"),
         (("budget={dollars_per_day: 150.0}",), "ok", "$150.00 a day (UTC), then no VM is opened"),
-        (
-            ("commitments={year: {pool: x, vms: 1, since: 2026-01-01, until: 2026-12-31}}",),
-            "error",
-            "commitments.year.pool: there is no pool x in clusters/paper.yaml; it has no pools",
-        ),
         (("budget={dollars_per_month: 9.0}",), "ok", "limits per hour or month, or of pools"),
         (
             ("mesos.cluster=clusters/demo.yaml", "budget={pools: {gpu: {dollars_per_day: 1}}}"),
@@ -191,6 +186,22 @@ def test_a_budget_is_held_against_what_is_always_there(
     """Twelve VMs for a day are dearer than some budgets."""
     _, found = checked(capsys, *settings)
     assert (found["budget"]["verdict"], found["budget"]["what"]) == (verdict, says)
+
+
+def test_pools_and_types_of_commitments_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """Unknown ones are errors, in one line with those that are there."""
+    days = "vms: 1, since: 2026-01-01, until: 2026-12-31"
+    for said, verdict, says in (
+        (
+            "pool: x",
+            "error",
+            "commitments.year.pool: there is no pool x in clusters/paper.yaml; it has no pools",
+        ),
+        ("type: m1.large", "ok", "year"),
+    ):
+        _, found = checked(capsys, f"commitments={{year: {{{said}, {days}}}}}")
+        assert (found["commitments"]["verdict"], found["commitments"]["what"]) == (verdict, says)
+        assert found["budget"]["verdict"] == "ok"
 
 
 @pytest.mark.parametrize(

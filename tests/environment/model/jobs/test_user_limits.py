@@ -36,6 +36,10 @@ def test_a_running_job_keeps_its_executors_and_gets_no_more(world: World) -> Non
     assert (world.job().state, names(world.wait(1.0))) == ("running", [])
     world.tell("failed", "job-1.0")
     assert "it is not placed again: the job has cost" in world.job().reason
+    world.now += 10.0
+    world.offer()
+    world.decide()
+    assert world.open_tasks() == ["job-1.1"]
     world.offer()
     world.wait(60.0)
     world.decide()

@@ -46,7 +46,7 @@ def test_no_vm_is_opened_beyond_a_limit_per_hour(per_hour: dict[str, float], ope
         assert first == opened + 1
         world.kill("job-1")
         for lease in world.leases()[:1]:
-            world.send(ev.LeaseRefused(world.now, lease.id, "nothing left", "capacity"))
+            world.send(ev.LeaseRefused(world.now, lease.id, "capacity", "nothing left"))
         assert len(opens(world.decide())) <= 1
 
 
