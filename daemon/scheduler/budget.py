@@ -148,14 +148,15 @@ class BudgetWatch:
         for pool, of in (("", self._rules), *self._rules.pools.items()):
             # `per_day` is of earlier versions: it stops openings alone, and only where that is asked.
             old = not pool and self._rules.per_day is not None
-            hold = not old if self._rules.hold is None else self._rules.hold
+            hold = self._rules.hold is not False
             if of.dollars_per_hour is not None:
                 prices = [price for at, price in list(self._open.values()) if pool in ("", at)]
                 yield SpendingLimit(pool, "hour", of.dollars_per_hour, sum(prices), hold=True)
             day = self._rules.per_day if old else of.dollars_per_day
             if day is not None:
                 spent, until = self._dollars.get((pool, self._day), 0.0), _next_day(self._day)
-                yield SpendingLimit(pool, "day", day, spent, hold, until, self._day, used=not old)
+                holds = bool(self._rules.hold) if old else hold
+                yield SpendingLimit(pool, "day", day, spent, holds, until, self._day, used=not old)
             if of.dollars_per_month is not None:
                 month = month_of(self._day)
                 spent, until = self._dollars.get((pool, month), 0.0), _next_month(month)

@@ -333,7 +333,9 @@ class Shares:
             before = known.get((queue, user), new)
             self._own(queue)[user] = use._replace(past=before.past, at=before.at)
         found = tuple(spent)
-        self._day = max((each.day for each in found if len(each.day) > _MONTH), default=self._day)
+        # Where nothing was charged today, the month is known by itself.
+        days = (each.day if len(each.day) > _MONTH else f"{each.day}-00" for each in found)
+        self._day = max(days, default=self._day)
         self._spent = {(each.queue, each.user): each.dollars for each in found if each.day == self._day}
         self._months = dict(self._spent)  # as logs of earlier versions have no months
         month = month_of(self._day)

@@ -171,3 +171,11 @@ def test_a_budget_without_sense_is_an_error(budget: dict[str, Any], says: str) -
     """One line, with what is right."""
     with pytest.raises(ConfigError, match=re.escape(says)):
         build(Budget, budget, "budget")
+
+
+def test_only_the_earlier_name_of_a_limit_does_not_hold() -> None:
+    """A month beside it holds, unless nothing is to."""
+    for hold, held in ((None, ["month"]), (True, ["day", "month"]), (False, [])):
+        watch = BudgetWatch(Budget(per_day=1.0, dollars_per_month=1.0, hold=hold), two_dollars, Time())
+        watch.begin()
+        assert [each.per for each in watch.limits() if each.hold] == held

@@ -4,7 +4,7 @@ from datetime import datetime
 from itertools import permutations
 
 from environment.queues.limits import ShareLimits
-from environment.queues.shares import JobHolding, Shares
+from environment.queues.shares import JobHolding, Shares, Spent
 from environment.queues.types import Most, Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
 
@@ -69,6 +69,12 @@ def test_charges_of_days_and_months_are_kept_apart() -> None:
             assert (over.why if over else "").startswith(f"queue a may cost {why}" if why else "")
             assert bool(over) == bool(why)
         shares = again
+    morning = Shares(sharing)
+    morning.resume((), [Spent("2026-11", "a", None, 4.5)], {}, 0.0)  # nothing was charged today
+    for _ in range(2):
+        over = limits.over(morning.standings(_EACH, 0.0, "2026-11-30"), "a", "bob", _EACH)
+        assert over is not None
+        morning.spends("a", "ann", "2026-11-30", 0.1)
     shares.spends("b", "ann", "2026-12-02", 8.0)
     over = limits.over(shares.standings(_EACH, 0.0, "2026-12-03"), "c", "ann", _EACH)
     assert over is not None
