@@ -152,7 +152,6 @@ def table(answer: Json) -> Iterator[Any]:
             "their jobs were restarted with more."
         )
     if answer["commitments"]:
-
         yield ""
         columns = ("committed", "used", "unused", "at list price", "saved")
         keys = ("committed", "used", "unused", "list_cost", "saved")
