@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from conf.errors import ReportedError
 from conf.util.counted import counted
+from conf.util.regular_file import open_regular
 from daemon.core.job_ids import job_number
 from daemon.disk.job_folders import Folders
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
@@ -79,27 +80,33 @@ def back_up(
     except OSError as error:
         raise BackupError(f"{target} cannot be written: {error.strerror or error}") from error
     finally:
-        for name in (draft, *_logs(draft)):
-            with contextlib.suppress(OSError):
-                name.unlink()
+        _remove(draft)
     return copied
 
 
 def check(path: Path) -> GoodBackup:
     """Read all of a copy; BackupError when it is not a good one."""
     _check_source(path)
+    return _checked(path, str(path))
+
+
+def _checked(path: Path, name: str) -> GoodBackup:
+    """What `check` returns; `name` is the copy's in errors."""
     try:
         with _opened(path) as copy:
+            if copy.execute("SELECT count(*) FROM sqlite_master WHERE type = 'view'").fetchone()[0]:
+                # A view in place of a table can be computed without end.
+                raise BackupError(f"{name} is not a copy of a job store: it has views")
             found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if found != "ok":
-                raise BackupError(f"{path} is corrupt: {found}")
+                raise BackupError(f"{name} is corrupt: {found}")
             (schema,) = copy.execute("SELECT value FROM facts WHERE key = 'schema'").fetchone() or ("none",)
             jobs = copy.execute("SELECT count(*) FROM jobs").fetchone()[0]
     except sqlite3.Error as error:
-        raise BackupError(f"{path} is not a copy of a job store: {error}") from error
+        raise BackupError(f"{name} is not a copy of a job store: {error}") from error
     if not str(schema).isdecimal() or not FIRST <= int(schema) <= SCHEMA_VERSION:
         raise BackupError(
-            f"{path} has schema {schema}, this program knows schemas {FIRST} to {SCHEMA_VERSION}"
+            f"{name} has schema {schema}, this program knows schemas {FIRST} to {SCHEMA_VERSION}"
         )
     return GoodBackup(jobs, int(schema), path.stat().st_size)
 
@@ -109,13 +116,19 @@ def restore(backup: Path, store: Path, data_dir: Path) -> tuple[GoodBackup, Path
 
     Jobs that are submitted from then on get numbers that no job had that left a trace here.
     """
-    copied = check(backup)
+    _check_source(backup)
+    if _there(backup.with_name(f"{backup.name}-journal")):
+        raise BackupError(f"{backup}-journal is beside it: the file was copied while it was written")
     with _alone(store):
         draft = store.with_name(f"{store.name}.restoring")
-        with contextlib.suppress(FileNotFoundError):
-            draft.unlink()
+        _remove(draft)
         try:
+            # What is checked is what is restored: others may be able to change the backup, and what is
+            # beside it, at any time.
             _copy(backup, draft)
+            if _there(log := backup.with_name(f"{backup.name}-wal")):
+                _copy(log, draft.with_name(f"{draft.name}-wal"))
+            copied = _checked(draft, str(backup))
             highest = max(_highest_in(store), *_numbers(data_dir), 0)
             if copied.schema == SCHEMA_VERSION:
                 _raise_numbers(draft, highest)
@@ -123,8 +136,10 @@ def restore(backup: Path, store: Path, data_dir: Path) -> tuple[GoodBackup, Path
             draft.replace(store)
             sqlite_file.note(store, _now())
             sqlite_file.sync_folder(store.absolute().parent)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, ValueError, sqlite3.Error) as error:
             raise BackupError(f"{store} cannot be restored: {error}") from error
+        finally:
+            _remove(draft)
     return copied, aside
 
 
@@ -158,7 +173,7 @@ def _alone(store: Path) -> Iterator[None]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    with source.open("rb") as reading:
+    with os.fdopen(open_regular(source), "rb") as reading:
         made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(made, "wb") as writing:
             while part := reading.read(1 << 20):
@@ -173,9 +188,13 @@ def _sync(path: Path) -> None:
 
 
 def _put_aside(store: Path) -> Path | None:
-    """Rename the store that is there, its log along: a log of one file would spoil another."""
+    """Rename the store that is there, its log along: a log of one file would spoil another.
+
+    The store goes first: after a kill in between none is there, which daemons notice, as they would not
+    notice that changes are missing which were in the log alone.
+    """
     aside = store.with_name(f"{store.name}.before-{datetime.now().astimezone():%Y%m%dT%H%M%S}")
-    for suffix in ("-wal", "-shm", ""):
+    for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             store.with_name(store.name + suffix).rename(aside.with_name(aside.name + suffix))
     return aside if aside.exists() else None
@@ -206,8 +225,16 @@ def _numbers(data_dir: Path) -> Iterator[int]:
     yield from (job_number(name) or 0 for name in Folders(data_dir).jobs())
 
 
-def _logs(path: Path) -> Iterator[Path]:
-    yield from (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))
+def _remove(path: Path) -> None:
+    """Delete a draft, and what SQLite left beside it."""
+    for suffix in ("", *sqlite_file.BESIDE):
+        with contextlib.suppress(OSError):
+            path.with_name(path.name + suffix).unlink()
+
+
+def _there(path: Path) -> bool:
+    """Whether there is a file with content, or a link to one."""
+    return path.exists() and path.stat().st_size > 0
 
 
 def _now() -> str:

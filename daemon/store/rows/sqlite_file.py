@@ -5,9 +5,16 @@ SQLite takes a file of 0 bytes for a new database. So a note beside the file say
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
+from conf.util.regular_file import open_regular
+
 _MAGIC = b"SQLite format 3\0"
+#: How a rollback journal ends that names another file, which SQLite deletes after it has rolled back.
+_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
+#: Endings of the names of the files that SQLite reads and writes beside a store.
+BESIDE = ("-wal", "-shm", "-journal")
 _RESTORE = "restore a backup of it (docs/operations.md says how)"
 
 
@@ -17,15 +24,17 @@ def note_of(path: Path) -> Path:
 
 
 def fault(path: Path) -> str:
-    """Fault of the store's file before it is opened; empty when none is found."""
+    """Fault of the store's file, or of a file beside it, before it is opened; empty when none is found."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             header = file.read(100)
             size = os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         header, size = b"", 0
-    except OSError as error:
-        return f"cannot be opened: {error.strerror}"
+    except (OSError, ValueError) as error:
+        return f"cannot be opened: {getattr(error, 'strerror', None) or error}"
+    if foreign := _foreign(path):
+        return foreign
     if not size:
         return _gone(path) if note_of(path).exists() else ""
     if header[: len(_MAGIC)] != _MAGIC:
@@ -36,6 +45,33 @@ def fault(path: Path) -> str:
     if size < pages * page and header[24:28] == header[92:96] and not _has_log(path):
         return f"is corrupt: cut off after {size} of {pages * page} bytes; {_RESTORE}"
     return ""
+
+
+def _foreign(path: Path) -> str:
+    """Fault of the files beside a store: SQLite writes to what links lead to, and deletes what a journal names.
+
+    So a folder of a stranger could have any file overwritten or deleted; Stoker never leaves such files.
+    """
+    store = path.resolve()  # SQLite looks beside the file that a link leads to
+    for ending in BESIDE:
+        beside = store.with_name(store.name + ending)
+        try:
+            if not stat.S_ISREG(beside.lstat().st_mode):
+                return f"cannot be used: {beside} is a link or no regular file, and not Stoker's; remove it"
+            if ending == "-journal" and _last(beside, len(_NAMES_ANOTHER)) == _NAMES_ANOTHER:
+                return f"cannot be used: {beside} names another file, and is not Stoker's; remove it"
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            return f"cannot be used: {beside}: {getattr(error, 'strerror', None) or error}"
+    return ""
+
+
+def _last(path: Path, length: int) -> bytes:
+    """The last bytes of a regular file; fewer of a shorter one."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - length))
+        return file.read(length)
 
 
 def note(path: Path, at: str) -> None:

@@ -12,7 +12,9 @@ import pytest
 
 from daemon.maintenance.backup import BackupError, back_up, check, restore
 from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from environment.model.cluster_model import Changes
+from tests.daemon.store.rows.test_sqlite_file import journal_naming
 from tests.daemon.store.test_job_store import make_task, submit, url_of
 
 
@@ -128,3 +130,82 @@ def test_only_a_good_copy_is_restored(store: Store, tmp_path: Path, rubbish: byt
     with pytest.raises(BackupError, match=r"copy\.db"):
         restore(tmp_path / "copy.db", tmp_path / "stoker.db", tmp_path)
     assert (tmp_path / "stoker.db").read_bytes() == before
+
+
+def test_a_restore_touches_no_file_that_a_backup_names(store: Store, tmp_path: Path) -> None:
+    """A journal beside the backup may be a stranger's, and would have SQLite delete any file."""
+    (tmp_path / "theirs").mkdir()
+    target, victim = tmp_path / "theirs" / "copy.db", tmp_path / "victim"
+    back_up(tmp_path / "stoker.db", target)
+    victim.write_text("precious")
+    store.close()
+    journal = target.with_name("copy.db-journal")
+    for content in (journal_naming(target, victim), b"a journal"):
+        journal.write_bytes(content)
+        with pytest.raises(BackupError, match=r"copy\.db.*-journal"):
+            restore(target, tmp_path / "stoker.db", tmp_path)
+    assert (victim.read_text(), journal.exists()) == ("precious", True)
+    assert not list(tmp_path.glob("*.restoring*"))
+
+
+def test_a_backup_is_never_opened_where_it_lies(store: Store, tmp_path: Path) -> None:
+    """Others may change it, and what is beside it, at any time; a log beside it belongs to it."""
+    target = tmp_path / "copy.db"
+    back_up(tmp_path / "stoker.db", target)
+    with contextlib.closing(sqlite3.connect(target)) as writing:
+        writing.execute("PRAGMA journal_mode = WAL")
+        writing.execute("DELETE FROM executors")
+        writing.execute("DELETE FROM jobs WHERE number = 3")
+        writing.commit()
+        for name in ("copy.db", "copy.db-wal"):
+            (tmp_path / f"taken-{name}").write_bytes((tmp_path / name).read_bytes())
+    store.close()
+    taken = tmp_path / "taken-copy.db"
+    before = taken.read_bytes()
+    assert restore(taken, tmp_path / "stoker.db", tmp_path)[0].jobs == 2
+    assert taken.read_bytes() == before
+    with contextlib.closing(Store(url_of(tmp_path))) as restored:
+        assert len(restored.jobs.page()) == 2
+
+
+def test_a_backup_with_views_is_refused(store: Store, tmp_path: Path) -> None:
+    """Reading one may take for ever."""
+    target = tmp_path / "copy.db"
+    back_up(tmp_path / "stoker.db", target)
+    endless = (
+        "WITH RECURSIVE n(key) AS (SELECT 1 UNION ALL SELECT key + 1 FROM n) SELECT key, key value FROM n"
+    )
+    with contextlib.closing(sqlite3.connect(target)) as writing:
+        writing.execute("DROP TABLE facts")
+        writing.execute(f"CREATE VIEW facts AS {endless}")
+    with pytest.raises(BackupError, match="has views"):
+        check(target)
+
+
+@pytest.mark.parametrize("renames", [1, 2, 3])
+def test_a_restore_that_is_killed_loses_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    """After any number of renames: no daemon starts on a store without the log that has its last jobs."""
+    target, theirs = tmp_path / "copy.db", tmp_path / "killed"
+    back_up(tmp_path / "stoker.db", target)
+    submit(store)
+    theirs.mkdir()
+    for name in ("stoker.db", "stoker.db-wal", "stoker.db-shm", "stoker.db.made"):
+        (theirs / name).write_bytes((tmp_path / name).read_bytes())
+    left, rename = renames, Path.rename
+
+    def killed(path: Path, to: Path) -> Path:
+        nonlocal left
+        if not left:
+            raise KeyboardInterrupt
+        left -= 1
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", killed)
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        restore(target, theirs / "stoker.db", theirs)
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="is gone, but had been made"):
+        Store(url_of(theirs))

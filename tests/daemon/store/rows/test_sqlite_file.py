@@ -1,12 +1,16 @@
 """A damaged or foreign store file: refused in words, never taken for a new store."""
 
 import contextlib
+import os
+import sqlite3
+import struct
 from pathlib import Path
 
 import pytest
 
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
+from daemon.store.rows.sqlite_file import BESIDE
 from tests.daemon.store.test_job_store import submit, url_of
 
 
@@ -81,3 +85,60 @@ def test_a_store_whose_log_holds_the_newest_pages_is_good(tmp_path: Path) -> Non
             (copy / name).write_bytes((tmp_path / name).read_bytes())
     with contextlib.closing(Store(url_of(copy))) as store:
         assert len(store.jobs.page(limit=1000)) == 100
+
+
+def journal_naming(store: Path, named: Path) -> bytes:
+    """A rollback journal of a store whose rollback makes SQLite delete a file."""
+    data, name = store.read_bytes(), os.fsencode(named)
+    size = int.from_bytes(data[16:18], "big")
+    page = data[:size]
+    checksum = sum(page[at] for at in range(size - 200, 0, -200))
+    magic = bytes.fromhex("d9d505f920a163d7")
+    header = magic + struct.pack(">5I", 1, 0, len(data) // size, 512, size)
+    journal = header.ljust(512, b"\0") + struct.pack(">I", 1) + page + struct.pack(">I", checksum)
+    return journal + struct.pack(f">I{len(name)}s2I", 2**30 // size + 1, name, len(name), sum(name)) + magic
+
+
+def test_sqlite_deletes_what_a_journal_names(tmp_path: Path) -> None:
+    """So such a journal of a stranger must never be seen by it."""
+    path, victim = make(tmp_path), tmp_path / "victim"
+    with contextlib.closing(sqlite3.connect(path)) as store:
+        store.execute("PRAGMA journal_mode = DELETE")
+    victim.write_text("precious")
+    (tmp_path / "stoker.db-journal").write_bytes(journal_naming(path, victim))
+    with contextlib.closing(sqlite3.connect(path)) as store:
+        store.execute("SELECT count(*) FROM jobs")
+    assert not victim.exists()
+
+
+def test_a_journal_that_names_another_file_is_refused(tmp_path: Path) -> None:
+    """Before SQLite sees it, also beside the file that a link leads to."""
+    (tmp_path / "there").mkdir()
+    path, victim = make(tmp_path / "there"), tmp_path / "victim"
+    with contextlib.closing(sqlite3.connect(path)) as store:
+        store.execute("PRAGMA journal_mode = DELETE")
+    victim.write_text("precious")
+    path.with_name("stoker.db-journal").write_bytes(journal_naming(path, victim))
+    (tmp_path / "stoker.db").symlink_to(path)
+    for folder in (tmp_path / "there", tmp_path):
+        with pytest.raises(StoreError, match=r"stoker\.db-journal names another file, and is not Stoker's"):
+            Store(url_of(folder))
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("ending", BESIDE)
+def test_links_beside_a_store_are_not_followed(tmp_path: Path, ending: str) -> None:
+    """SQLite would write its log to the file that the link leads to."""
+    path, victim = make(tmp_path), tmp_path / "victim"
+    victim.write_text("precious")
+    path.with_name(path.name + ending).symlink_to(victim)
+    with pytest.raises(StoreError, match=rf"stoker\.db{ending} is a link or no regular file"):
+        Store(url_of(tmp_path))
+    assert victim.read_text() == "precious"
+
+
+def test_a_store_that_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    """A FIFO without a writer."""
+    os.mkfifo(tmp_path / "stoker.db")
+    with pytest.raises(StoreError, match="cannot be opened: not a regular file"):
+        Store(url_of(tmp_path))
