@@ -61,8 +61,8 @@ def auto_bounds(name: str, text: str) -> AutoBounds:
 
 
 def _executors(text: str) -> float:
-    if not text.isdecimal() or not 1 <= int(text[:6]) <= 10_000:
-        raise ValueError(f"should be a number of executors from 1 to 10000, found {text!r}")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= 10_000):
+        raise ValueError(f"should be a number of executors from 1 to 10000, found {text[:60]!r}")
     return float(int(text))
 
 

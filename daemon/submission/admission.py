@@ -106,27 +106,37 @@ class Intake:
         }
 
     def accept(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
-        """Accept jobs; see `Scheduler.submit`. Those that fit are not kept waiting for a look at the VMs."""
-        asked: dict[SubmittedSpec, SubmittedSpec] = {}
-        for each in submitted:
-            try:
-                asked[self._sized(each)] = each
-            except Exception as error:  # an error in one must not stop the others
-                yield {each: error}
-        for admissions in self._accept([*asked]):
-            yield {asked[each]: outcome for each, outcome in admissions.items()}
+        """Accept jobs; see `Scheduler.submit`.
+
+        Those that fit are not kept waiting for a look at the VMs, nor any for sizes that others leave to us.
+        """
+        slow = [each for each in submitted if self._chooses(each.spec)]
+        for some in ([each for each in submitted if each not in slow], *([each] for each in slow)):
+            asked: dict[SubmittedSpec, SubmittedSpec] = {}
+            for each in some:
+                try:
+                    asked[self._sized(each)] = each
+                except Exception as error:  # an error in one must not stop the others
+                    yield {each: error}
+            if asked:
+                for admissions in self._accept([*asked]):
+                    yield {asked[each]: outcome for each, outcome in admissions.items()}
+
+    def _chooses(self, spec: JobSpec) -> bool:
+        """Whether a size is chosen among shapes, which takes its time."""
+        return bool(spec.auto) and (spec.type not in self._profiles or spec.auto.keys() != {"executors"})
 
     def _sized(self, submitted: SubmittedSpec) -> SubmittedSpec:
         """With sizes where these were left to us; RejectedError where there is none."""
         spec = submitted.spec
         if not spec.auto:
             return submitted
-        profile = self._profiles.get(spec.type)
-        if profile is None or spec.auto.keys() != {"executors"}:
+        if self._chooses(spec):
             if not self._vms:
                 self._look()
             with _as_refusals():
                 return self._shapes.sized(submitted, self._known_vms, lambda of: self._misfit(of) is None)
+        profile = self._profiles[spec.type]
         # Any number of those that are worth having by the curve of its type: the policy chooses when it is
         # placed.
         least, most = spec.auto["executors"]

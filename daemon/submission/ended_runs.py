@@ -1,6 +1,6 @@
 """What ended jobs in the store tell of sizes: seconds on shapes, and memory that executors need."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from daemon.store.queries.stored_jobs import StoredJobs
 from environment.decisions.sizing import is_open
@@ -16,13 +16,22 @@ FINISHED = frozenset({"finished"})
 
 
 def memory_need(
-    jobs: StoredJobs, type_name: str, finished: Sequence[JobRecord], most: int
+    jobs: StoredJobs,
+    type_name: str,
+    finished: Sequence[JobRecord],
+    most: int,
+    owners: Collection[str] = (),
 ) -> MemoryNeed | None:
-    """The need by these finished jobs and the newest failed ones, `most` of them; None where none is known.
+    """The need by these finished jobs and the newest failed ones; None where none is known.
+
+    `most` of the failed ones are looked at, of these owners (empty: of all).
 
     StoreError when the store cannot be read.
     """
-    ended = [*finished, *jobs.page(states=frozenset({"failed"}), types=(type_name,), limit=most)]
+    ended = [
+        *finished,
+        *jobs.page(states=frozenset({"failed"}), owners=owners, types=(type_name,), limit=most),
+    ]
     ended.sort(key=lambda record: record.finished_at or 0.0, reverse=True)
     return need_of(run for record in ended if (run := _run(record)) is not None)
 

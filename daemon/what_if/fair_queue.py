@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from daemon.core.errors import RejectedError
 
-#: Number of questions of one user, and of all, that are answered or wait at once.
+#: Usual numbers of questions of one user, and of all, that are answered or wait at once.
 _EACH, _ALL = 2, 8
 _LATER = {"Retry-After": "5"}
 
@@ -25,7 +25,9 @@ class _Place:
 class FairQueue:
     """The queue of questions; for any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, each: int = _EACH, most: int = _ALL) -> None:
+        """Number of questions of one user, and of all, that are answered or wait at once."""
+        self._each, self._most = each, most
         self._changed = threading.Condition()
         self._line: list[_Place] = []
         self._answered: _Place | None = None
@@ -52,11 +54,11 @@ class FairQueue:
 
     def _joins(self, who: str) -> _Place:
         with self._changed:
-            if sum(place.who == who for place in self._line) >= _EACH:
-                why = f"{_EACH} of your requests are being answered, or wait"
+            if sum(place.who == who for place in self._line) >= self._each:
+                why = f"{self._each} of your requests are being answered, or wait"
                 raise RejectedError(429, "Too many requests", why, _LATER)
-            if len(self._line) >= _ALL:
-                raise RejectedError(503, "Not now", f"{_ALL} requests are already waiting", _LATER)
+            if len(self._line) >= self._most:
+                raise RejectedError(503, "Not now", f"{self._most} requests are already waiting", _LATER)
             place = _Place(who)
             self._line.append(place)
             return place

@@ -14,6 +14,8 @@ from profiles.shapes.law import Floats, candidate_laws
 from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 
 _LAWS = 4096
+#: Shapes whose seconds by each law are kept: 32 KiB each.
+_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def by_type(runs: Iterable[ShapeRun]) -> Mapping[str, list[ShapeRun]]:
     return found
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT)
 def log_seconds(shape: JobShape, input_gib: float) -> Floats:
     """Log of the seconds on a shape by each candidate law, for one core-second of work a GiB; read-only."""
     logs: Floats = np.log(candidate_laws(_LAWS).seconds(shape, input_gib))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,12 +51,13 @@ def rank(
     """
     if not shapes:
         raise ShapeError("no shape to choose from: should be at least one")
-    excesses = _excesses(shapes, input_gib, beta)
+    least = _least(shapes, input_gib)
     found = []
-    for number, shape in enumerate(shapes):
+    for shape in shapes:
         mean, spread = belief.log_seconds(shape, input_gib)
         median, factor = float(np.exp(mean)), float(np.exp(deviations * spread))
-        excess = round(float((belief.weights * excesses[number]).sum()), _DIGITS)
+        excesses = _excesses(shape, input_gib, least, beta)
+        excess = round(float((belief.weights * excesses).sum()), _DIGITS)
         found.append(
             RankedShape(shape, _rounded(median), _rounded(median / factor), _rounded(median * factor), excess)
         )
@@ -100,10 +102,27 @@ def _rounded(seconds: float) -> float:
     return float(f"{seconds:.{_DIGITS}g}")
 
 
-def _excesses(shapes: Sequence[JobShape], input_gib: float, beta: float) -> Floats:
-    seconds = np.exp([log_seconds(shape, input_gib) for shape in shapes])
-    dollars = np.array([[shape.dollars_per_hour] for shape in shapes]) * seconds
-    excesses = dollars / dollars.min(axis=0)
+class _Least(NamedTuple):
+    """The least of all shapes by each law: dollars and seconds for one core-second of work a GiB."""
+
+    dollars: Floats
+    seconds: Floats
+
+
+def _least(shapes: Sequence[JobShape], input_gib: float) -> _Least:
+    """Shape by shape: a table of all shapes by all laws would take hundreds of MiB."""
+    infinite = np.full_like(log_seconds(shapes[0], input_gib), np.inf)
+    least = _Least(infinite, infinite)
+    for shape in shapes:
+        seconds = np.exp(log_seconds(shape, input_gib))
+        dollars = shape.dollars_per_hour * seconds
+        least = _Least(np.minimum(least.dollars, dollars), np.minimum(least.seconds, seconds))
+    return least
+
+
+def _excesses(shape: JobShape, input_gib: float, least: _Least, beta: float) -> Floats:
+    seconds = np.exp(log_seconds(shape, input_gib))
+    excesses = shape.dollars_per_hour * seconds / least.dollars
     if beta < 1:
-        excesses = beta * excesses + (1 - beta) * seconds / seconds.min(axis=0)
+        excesses = beta * excesses + (1 - beta) * seconds / least.seconds
     return np.asarray(excesses)

@@ -48,7 +48,7 @@ def fault(path: Path) -> str:
 
 
 def _foreign(path: Path) -> str:
-    """Fault of the files beside a store: SQLite writes to what links lead to, and deletes what a journal names.
+    """Fault of the files beside a store: SQLite writes to what links lead to, deletes what a journal names.
 
     So a folder of a stranger could have any file overwritten or deleted; Stoker never leaves such files.
     """

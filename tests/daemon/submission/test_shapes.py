@@ -1,7 +1,9 @@
 """Sizes that are left to Stoker: first runs, the model's choice by ended jobs, bounds, and what is told."""
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from daemon.cli.jobs import submit
 from daemon.cli.jobs.explanation_tables import explanation
 from daemon.cli.shared.errors import CommandError
 from daemon.core.errors import RejectedError
+from daemon.core.identity import NOBODY, Submitter
 from daemon.launch.launcher import Launcher
 from daemon.schemas.explanations import explanation_body
 from daemon.schemas.job_bodies import job_body
@@ -47,9 +50,9 @@ class Shop:
         )
         self.intake.note(0, MaxCapacity(make_vms(8, cpus=8, memory_mib=32 * 1024)), set())
 
-    def admit(self, **asked: Any) -> JobRecord:
+    def admit(self, submitter: Submitter = NOBODY, **asked: Any) -> JobRecord:
         """A job of type etl, admitted; raises its refusal."""
-        each = SubmittedSpec(JobSpec(**{"app": APP, "type": "etl", **asked}))
+        each = SubmittedSpec(JobSpec(**{"app": APP, "type": "etl", **asked}), submitter=submitter)
         (admission,) = (found[each] for found in self.intake.accept([each]) if found)
         if isinstance(admission, Exception):
             raise admission
@@ -257,6 +260,8 @@ def test_a_shape_that_no_vm_has_is_refused(shop: Shop, asked: dict[str, Any], to
         ({"memory": "auto:8g-2g"}, "the minimum is above the maximum in 'auto:8g-2g'"),
         ({"cpus": "auto:2"}, "should be auto, auto:MIN-MAX, auto:MIN- or auto:-MAX"),
         ({"cpus": "automatic"}, "number"),
+        ({"executors": "auto:000001999999999-"}, "should be a number of executors from 1 to 10000"),
+        ({"executors": f"auto:-000001{'9' * 400}"}, "should be a number of executors from 1 to 10000"),
         ({"executors": "auto:-3", "min_executors": 4}, "min_executors should be at most the maximum"),
         ({"executors": {"max": 4}, "memory": "auto"}, "memory: auto goes without dynamic allocation"),
     ],
@@ -327,3 +332,69 @@ def test_flags_and_tables_of_the_command_line(shop: Shop) -> None:
     record = shop.admit(**_AUTO)
     assert record.job.shape is not None
     assert record.job.shape.told in str(list(explanation(explanation_body(record, "", []).model_dump())))
+
+
+def test_nobody_learns_from_jobs_that_they_may_not_see(shop: Shop) -> None:
+    """With `users.see: own` they tell neither number nor seconds, and set no size; operators see all."""
+    for memory in ("4g", "8g", "16g"):
+        for name in ("etl", "other"):
+            shop.run(executors=2, memory=memory, owner="ann", type=name)
+    bob, operator = Submitter("bob", sees_all=False), Submitter("olga")
+    shape = shop.admit(bob, **_AUTO, owner="bob").job.shape
+    assert shape is not None
+    assert "no run of its type is known" in shape.told
+    own = shop.admit(bob, **_AUTO, owner="bob")
+    shop.end(own)
+    told = shop.admit(bob, **_AUTO, owner="bob").job.shape
+    assert told is not None
+    assert told.runs == 1
+    for_bob = shop.admit(operator, **_AUTO, owner="bob").job.shape
+    assert for_bob is not None
+    assert for_bob.runs == 4
+    seen = {key: len(known._here) for key, (_, known) in shop.intake._shapes._known.items()}
+    assert seen == {("etl",): 1, ("etl", "bob"): 0}
+
+
+def test_a_size_that_is_left_open_holds_up_no_other_submission(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes together in a batch: a job with its size is stored before any choice is made."""
+    stored: list[int] = []
+    chosen = shop.intake._shapes.sized
+
+    def sized(*given: Any) -> SubmittedSpec:
+        stored.append(len(shop.store.jobs.page()))
+        return chosen(*given)
+
+    monkeypatch.setattr(shop.intake._shapes, "sized", sized)
+    open_, plain = (SubmittedSpec(JobSpec(app=APP, type="etl", **asked)) for asked in (_AUTO, {"cpus": 2}))
+    admissions = [each for found in shop.intake.accept([open_, plain]) for each in found]
+    assert (admissions, stored) == ([plain, open_], [1])
+
+
+def test_choices_are_made_one_at_a_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many at once are refused, so that they take neither memory nor threads that others need."""
+    going, most, lock = 0, 0, threading.Lock()
+
+    def sized(submitted: SubmittedSpec, *_: Any) -> SubmittedSpec:
+        nonlocal going, most
+        with lock:
+            going += 1
+            most = max(most, going)
+        time.sleep(0.02)
+        going -= 1
+        return submitted
+
+    monkeypatch.setattr(shop.intake._shapes, "_sized", sized)
+
+    def ask(_: int) -> str:
+        try:
+            shop.intake._shapes.sized(SubmittedSpec(JobSpec(app=APP, **_AUTO)), (), lambda _: True)
+        except RejectedError as error:
+            return error.detail
+        return ""
+
+    with ThreadPoolExecutor(40) as pool:
+        told = list(pool.map(ask, range(40)))
+    assert most == 1
+    assert {*told} == {"", "8 of your requests are being answered, or wait"}

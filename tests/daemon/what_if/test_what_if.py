@@ -271,10 +271,9 @@ def test_nobody_keeps_others_from_their_turn() -> None:
     assert order == ["bob", "ann"]
 
 
-def test_the_line_is_not_longer_than_threads_can_bear(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_is_not_longer_than_threads_can_bear() -> None:
     """Each of those that wait holds one of the API's."""
-    monkeypatch.setattr("daemon.what_if.fair_queue._ALL", 1)
-    turns = FairQueue()
+    turns = FairQueue(most=1)
     with (
         turns.turn("ann", 1.0),
         pytest.raises(RejectedError, match="1 requests are already waiting"),

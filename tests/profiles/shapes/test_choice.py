@@ -1,10 +1,11 @@
 """Beliefs from runs and the shapes that they choose: two runs suffice, similar types help, errors shrink."""
 
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
 
-from profiles.shapes.belief import believe, prior_of
+from profiles.shapes.belief import believe, log_seconds, prior_of
 from profiles.shapes.choice import rank
 from profiles.shapes.law import Law
 from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
@@ -75,3 +76,23 @@ def test_of_equals_the_cheaper_an_hour_is_first() -> None:
     belief = believe(_runs(_LIGHT, 100.0))
     one, other = (rank(belief, shapes, 100.0) for shapes in ([_SMALL, twin], [twin, _SMALL]))
     assert [each.excess for each in one] == [each.excess for each in other] == [1.0, 1.0]
+
+
+def test_ranking_takes_little_memory_for_any_number_of_shapes() -> None:
+    """Submissions of users have shapes ranked: a table of all shapes by all laws is hundreds of MiB."""
+    shapes = [
+        JobShape("", count, cores, gib, count * cores / 8)
+        for count in range(1, 33)
+        for cores in (1.0, 2.0, 4.0, 8.0)
+        for gib in (2.0, 4.0, 8.0, 16.0)
+    ]
+    belief = believe([ShapeRun("etl", "", 10.0, shapes[40], 100.0)])
+    for shape in shapes:
+        log_seconds(shape, 10.0)  # what is kept has a bound of its own
+    tracemalloc.start()
+    try:
+        assert len(rank(belief, shapes, 10.0, beta=0.5)) == len(shapes)
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
+    assert log_seconds.cache_info().maxsize == 1024
