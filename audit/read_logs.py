@@ -5,8 +5,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from contextlib import ExitStack
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from audit.applications import WANTED, LoggedApplication, read_application
 from audit.log_files import LogFiles, LogsError, Unread, find_logs, opened
 from conf.util.counted import counted
+from conf.util.process_pool import process_pool
 from profiles.event_lines import EventLines
 from profiles.packed import UNPACKING
 
@@ -104,11 +104,8 @@ def _answers(
         return
     # The largest first: a large one that is begun last would be waited for alone.
     order = sorted(logs, key=lambda log: -log.size)
-    context = multiprocessing.get_context("spawn")
-    shared = context.Value("q", 0)
-    with ExitStack() as stack:
-        pool = stack.enter_context(ProcessPoolExecutor(processes, context, _begin, (shared,)))
-        stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+    shared = multiprocessing.get_context("spawn").Value("q", 0)
+    with process_pool(processes, _begin, shared) as pool:
         left = {pool.submit(_read_counted, log) for log in order}
         while left:
             over, left = wait(left, _POLL_SECONDS, FIRST_COMPLETED)

@@ -7,17 +7,17 @@ and arguments under the same code and data; words, claims and pictures of report
 import contextlib
 import functools
 import hashlib
-import multiprocessing
-import os
 import pickle
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 from conf.util.counted import counted
+from conf.util.process_pool import process_pool
 from conf.util.whole_file import write_whole
 
 _HERE = Path(__file__).parents[2]
@@ -74,15 +74,17 @@ class Runner:
     ) -> None:
         self._folder = None if folder is None else folder / ".runs" / code_digest()[:16]
         self._progress, self._workers = progress, workers
+        self._stack = contextlib.ExitStack()
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> "Runner":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool = None
+        self._stack.__exit__(kind, error, trace)
 
     def run(self, calls: Sequence[RunCall[Result]]) -> list[Result]:
         """The results of the calls, in their order; those of most weight are begun first."""
@@ -109,8 +111,7 @@ class Runner:
                 yield number, calls[number].function(*calls[number].arguments)
         elif left:
             if self._pool is None:
-                context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(self._workers or os.cpu_count() or 1, mp_context=context)
+                self._pool = self._stack.enter_context(process_pool(self._workers))
             futures: dict[Future[Result], int] = {
                 self._pool.submit(calls[number].function, *calls[number].arguments): number for number in left
             }

@@ -1,5 +1,6 @@
 """The warm start: a network learns to choose as a teacher does, before it learns from rewards."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -37,9 +38,10 @@ def examples_of(
             return {n: Examples(*(arrays[f"{n}.{name}"] for name in Examples._fields)) for n in sizes}
     lessons, parts = _lessons(worlds, imitation), []
     try:
-        for part in watch_all(lessons, worlds.spec.threads):
-            parts.append(part)
-            progress(len(parts), len(lessons), f"watching {imitation.teacher}")
+        with contextlib.closing(watch_all(lessons, worlds.spec.threads)) as watched:
+            for part in watched:
+                parts.append(part)
+                progress(len(parts), len(lessons), f"watching {imitation.teacher}")
     except StuckError as error:
         raise PolicyError(f"imitation.teacher: {imitation.teacher}: {error}") from error
     by_size: dict[int, list[Examples]] = {}

@@ -1,13 +1,12 @@
 """A teacher's decisions as examples to learn from, recorded in the simulator, without TensorFlow."""
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.registry import create
+from conf.util.process_pool import process_pool
 from environment.kernel.observation import observation_length
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray, Float32Array
@@ -125,11 +124,10 @@ def watch(lesson: Lesson) -> Examples:
     return Examples(*(np.array(part) for part in zip(*watched.seen, strict=True)))
 
 
-def watch_all(lessons: Sequence[Lesson], processes: int) -> Iterator[Examples]:
-    """The examples of all lessons, in their order, computed by several processes."""
+def watch_all(lessons: Sequence[Lesson], processes: int) -> Generator[Examples, None, None]:
+    """The examples of all lessons, in their order, computed by several processes until it is closed."""
     if processes == 1:
         yield from map(watch, lessons)
         return
-    # Processes that are spawned, since a copy of one with TensorFlow's threads would not run.
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with process_pool(processes) as pool:
         yield from pool.map(watch, lessons, chunksize=4)
