@@ -254,9 +254,12 @@ class Operations:
         return ask("GET", "/v1/bill", params=given(by=by, since=since, until=until, limit=limit))
 
     @Operation
-    def bill_in_focus(self, day: str) -> Flow[Focus]:
-        """Cost of VMs on a day (UTC, 2026-11-22), with the columns of FinOps FOCUS 1.2."""
-        return ask("GET", "/v1/bill/focus", params={"day": day})
+    def bill_in_focus(self, day: str, *, after: str | None = None) -> Flow[Focus]:
+        """Cost of VMs on a day (UTC, 2026-11-22), with the columns of FinOps FOCUS 1.2.
+
+        In pages: `after` is the `next` of the page before.
+        """
+        return ask("GET", "/v1/bill/focus", params=given(day=day, after=after))
 
     @Operation
     def policies(self) -> Flow[PolicyList]:

@@ -1,19 +1,35 @@
 """Bodies of the HTTP API about the cost of VMs, and the functions that make them. Money is dollars."""
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from conf.util.copy_fields import carried
 from daemon.core.status import BudgetStatus
 from daemon.schemas.base import Body, Said
 from daemon.schemas.queries import Query
-from daemon.store.rows.bill import PAID, Bill, BillEntry, By, CoveredTime
+from daemon.store.rows.bill import PAID, USE_KEY, Bill, BillEntry, By, CoveredTime
 from environment.clusters.commitments import Commitment
 from environment.model.messages.vm_accounts import Vain
 
 _Day = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")]
+
+
+#: Neither NUL nor half a surrogate pair, which no store takes.
+_STORABLE = re.compile(r"[^\x00\ud800-\udfff]*").fullmatch
+
+
+def place_of(text: str) -> list[str]:
+    """The place that the `next` of a page stands for; empty when there is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    well = isinstance(found, list) and all(isinstance(part, str) and _STORABLE(part) for part in found)
+    return found if well else []
 
 
 class BillQuery(Query):
@@ -29,11 +45,22 @@ class BillQuery(Query):
     """Maximum number of lines; the others are summed up in `rest`."""
 
 
+def _place(text: str) -> str:
+    """Check that the text is a place among the rows of a day."""
+    if len(place_of(text)) != len(USE_KEY):
+        raise ValueError("should be the `next` of the page before")
+    return text
+
+
 class FocusQuery(Query):
-    """Parameter of the bill in FOCUS: the day."""
+    """Parameters of the bill in FOCUS: the day, and the page."""
 
     day: _Day
     """The day (UTC), such as 2026-11-22."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 1000
+    """Maximum number of rows by VM and job."""
+    after: Annotated[str, Field(max_length=20_000), AfterValidator(_place)] | None = None
+    """The `next` of the page before; without it, the first page."""
 
 
 class BillLine(Body):

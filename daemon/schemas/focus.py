@@ -6,13 +6,13 @@ column where FOCUS permits that.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from daemon.schemas.base import Body, Said
 from daemon.schemas.bill import CommitmentBody
-from daemon.store.rows.bill import CoveredTime
+from daemon.store.rows.bill import ChargePage, CoveredTime
 from environment.clusters.commitments import Commitment
 from environment.model.messages.vm_accounts import Charge
 
@@ -120,12 +120,15 @@ class FocusBody(Body):
     """The bill of a day with the columns of FinOps FOCUS 1.2."""
 
     rows: list[FocusRow]
-    """By VM and job; their costs add up to the bill of the day."""
+    """By VM and job; the costs of all pages add up to the bill of the day, once it is over."""
+    next: str | None
+    """`after` for the next page; null on the last."""
 
 
-def focus_body(charges: Iterable[Charge], account: str, region: str | None) -> FocusBody:
+def focus_body(page: ChargePage, account: str, region: str | None) -> FocusBody:
     """Rows of these charges for a billing account; `region` is that of all pools."""
-    return FocusBody(rows=[row_of(charge, account, region if charge.pool else None) for charge in charges])
+    rows = [row_of(charge, account, region if charge.pool else None) for charge in page.found]
+    return FocusBody(rows=rows, next=None if page.next is None else json.dumps(page.next))
 
 
 def row_of(charge: Charge, account: str, region: str | None) -> FocusRow:
@@ -190,33 +193,33 @@ def _time(moment: datetime) -> str:
 
 
 def with_commitments(
-    body: FocusBody,
+    page: FocusBody,
     day: str,
     paid: Iterable[CommitmentBody],
     commitments: Sequence[Commitment],
     covered: Iterable[CoveredTime],
+    listed: Mapping[tuple[str, str], float],
+    account: str,
 ) -> FocusBody:
-    """The rows of a day with the commitments that were paid on it.
+    """The rows of a page with the commitments that were paid on its day, whose own rows are on the last page.
 
     A row of usage is split into covered parts and a bare one, by the share of the dollars of its pool and
-    type that each commitment covered on that day. Billed costs add up to the bill with commitments; so do
-    effective costs.
+    type (`listed`, at list prices) that each commitment covered on that day. Billed costs of all pages add up
+    to the bill with commitments; so do effective costs.
     """
     by_name = {each.name: each for each in commitments}
-    listed: dict[str, float] = {}
-    for row in body.rows:
-        listed[row.SkuId] = listed.get(row.SkuId, 0.0) + row.ListCost
     parts: dict[str, list[tuple[Commitment, float, float]]] = {}
     for time in covered:
         sku, of = f"{time.pool or 'fixed'}/{time.type}", by_name.get(time.commitment)
-        if of is not None and listed.get(sku, 0.0) > 0.0 < time.dollars:
+        whole = listed.get((time.pool, time.type), 0.0)
+        if of is not None and whole > 0.0 < time.dollars:
             used = of.used(time.dollars, time.hours) / time.dollars
-            parts.setdefault(sku, []).append((of, time.dollars / listed[sku], used))
-    rows = [part for row in body.rows for part in _split(row, parts.get(row.SkuId, []))]
-    account = rows[0].BillingAccountId if rows else ""
-    for each in paid:
-        rows += _own(by_name[each.name], each, day, account)
-    return FocusBody(rows=rows)
+            parts.setdefault(sku, []).append((of, time.dollars / whole, used))
+    rows = [part for row in page.rows for part in _split(row, parts.get(row.SkuId, []))]
+    if page.next is None:
+        for each in paid:
+            rows += _own(by_name[each.name], each, day, account)
+    return FocusBody(rows=rows, next=page.next)
 
 
 def _split(row: FocusRow, parts: Sequence[tuple[Commitment, float, float]]) -> Iterator[FocusRow]:

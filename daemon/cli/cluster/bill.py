@@ -88,9 +88,14 @@ def _focus(client: "Stoker", days: Iterable[str]) -> int:
     columns = list(FocusRow.__annotations__)
     lines.writerow(columns)
     for each in days:
-        for row in client.bill_in_focus(each)["rows"]:
-            cells: Json = row
-            lines.writerow([_cell(cells[name]) for name in columns])
+        after: str | None = None
+        while True:
+            page = client.bill_in_focus(each, after=after)
+            for row in page["rows"]:
+                cells: Json = row
+                lines.writerow([_cell(cells[name]) for name in columns])
+            if (after := page["next"]) is None:
+                break
     return 0
 
 

@@ -41,6 +41,9 @@ DETAILED = 92
 _TABLES = (charged_days, charged_jobs, charged_groups, charged_vms, charged_pools)
 #: Dollars below which what is left of a sum is an error of rounding.
 _DUST = 1e-9
+#: The place of a use among those of a day.
+USE_KEY = ("vm", "job", "pool", "type", "owner", "queue", "policy", "kind")
+_NO_USE: Row = {"vm": "", "job": ""}
 #: The fact that names the batch of charges that was added last.
 BATCH = "charged"
 #: The fact that holds when the first VM of all was opened, seconds since the epoch.
@@ -135,19 +138,27 @@ def bill(connection: Connection, asked: AskedBill) -> Bill:
     """Dollars paid in these days, by the requested key: most expensive first, days in order."""
     detailed = {"job": charged_jobs, "group": charged_groups, "vm": charged_vms}
     table = detailed.get(asked.by, charged_days)
-    key, kind, dollars = table.c[asked.by], table.c.kind, sa.func.sum(table.c.dollars)
-    query = sa.select(key, kind, dollars).where(*_within(table, asked), kind != "covered").group_by(key, kind)
+    key, kind, dollars = table.c[asked.by], table.c.kind, table.c.dollars
+    within = [*_within(table, asked), kind != "covered"]
+    total = sa.func.sum(sa.case((kind.in_(PAID), dollars), else_=0.0))
+    order = (key,) if asked.by == "day" else (total.desc(), key)
+    # The store picks the lines, in the statement that sums them: there may be a million jobs.
+    largest = sa.select(key).where(*within).group_by(key).order_by(*order).limit(asked.limit)
+    line = sa.case((key.in_(largest.cte("largest").select()), key))
+    query = sa.select(line, kind, sa.func.sum(dollars)).where(*within).group_by(line, kind)
     first = sa.select(sa.func.min(charged_days.c.day), sa.func.max(charged_days.c.day))
-    sums: dict[str, dict[str, float]] = {}
+    sums: dict[str | None, dict[str, float]] = {}
     for of, what, paid in connection.execute(query):
         sums.setdefault(of, {})[what] = paid
-    lines = [BillEntry(of, paid) for of, paid in sums.items()]
+    others = sums.pop(None, None)
+    rest = None if others is None else BillEntry("", others)
+    lines = [BillEntry(of, paid) for of, paid in sums.items() if of is not None]
     lines.sort(key=lambda line: line.key if asked.by == "day" else (-line.total, line.key))
     begin, end = connection.execute(first.where(*_within(charged_days, asked))).one()
     return Bill(
-        _sum(lines),
-        tuple(lines[: asked.limit]),
-        _sum(lines[asked.limit :]) if len(lines) > asked.limit else None,
+        _sum([*lines, *([rest] if rest else [])]),
+        tuple(lines),
+        rest,
         None if begin is None else (begin, end),
     )
 
@@ -167,31 +178,63 @@ def _sum(lines: Iterable[BillEntry]) -> BillEntry:
     return BillEntry("", found)
 
 
-def charges_of(connection: Connection, day: str) -> list[Charge]:
+class ChargePage(NamedTuple):
+    """Some charges of a day, and after which use the next page begins; None on the last."""
+
+    found: Sequence[Charge]
+    next: tuple[str, ...] | None
+
+
+def charges_of(
+    connection: Connection, day: str, limit: int, after: Sequence[str] | None = None
+) -> ChargePage:
     """What was paid on a day by VM and job, as far as that is stored, and the rest of each sum without them.
 
-    So the dollars add up to the bill of the day.
+    So the dollars of all pages add up to the bill of the day, once it is over. A page has up to `limit` uses;
+    the last one has all rests as well. `after` is the `next` of the page before.
     """
-    uses, days = charged_uses.c, charged_days.c
-    no_text = sa.literal("")
-    by_use = sa.select(sa.literal(1), *(uses[name] for name in Charge._fields))
-    by_day = sa.select(sa.literal(0), *(days.get(name, no_text) for name in Charge._fields))
+    uses = charged_uses.c
+    place = [uses[name] for name in USE_KEY]
+    query = sa.select(*(uses[name] for name in Charge._fields)).where(uses.day == day, uses.kind.in_(PAID))
+    if after is not None:
+        query = query.where(sa.tuple_(*place) > sa.tuple_(*map(sa.literal, after)))
+    # One more than asked for tells whether it is the last page.
+    found = [Charge(*values) for values in connection.execute(query.order_by(*place).limit(limit + 1))]
+    if len(found) > limit:
+        return ChargePage(found[:limit], tuple(getattr(found[limit - 1], name) for name in USE_KEY))
+    return ChargePage([*found, *_rests(connection, day)], None)
+
+
+def _rests(connection: Connection, day: str) -> Iterable[Charge]:
+    """What the sums of a day have beside its stored uses."""
+    of_day, of_use = charged_days.c, charged_uses.c
+    keys = [each.name for each in charged_days.primary_key if each.name != "day"]
+    used = sa.select(
+        sa.literal(1),
+        *(of_use[name] for name in keys),
+        sa.func.sum(of_use.dollars),
+        sa.func.sum(of_use.hours),
+    ).where(of_use.day == day, of_use.kind.in_(PAID))
+    paid = sa.select(sa.literal(0), *(of_day[name] for name in (*keys, "dollars", "hours"))).where(
+        of_day.day == day, of_day.kind.in_(PAID)
+    )
     # In one statement, as a daemon may add to both tables meanwhile.
-    parts = (by.where(of.day == day, of.kind.in_(PAID)) for by, of in ((by_use, uses), (by_day, days)))
-    sums, found = list[Charge](), list[Charge]()
-    for detailed, *values in connection.execute(sa.union_all(*parts)):
-        (found if detailed else sums).append(Charge(*values))
-    found.sort()
-    known: dict[Charge, tuple[float, float]] = {}
-    for charge in found:
-        key = _key_of_sum(charge)
-        dollars, hours = known.get(key, (0.0, 0.0))
-        known[key] = dollars + charge.dollars, hours + charge.hours
+    known, sums = dict[Charge, Row](), list[Charge]()
+    names = (*keys, "dollars", "hours")
+    for detailed, *values in connection.execute(
+        sa.union_all(used.group_by(*(of_use[name] for name in keys)), paid)
+    ):
+        row = dict(zip(names, values, strict=True))
+        charge = Charge(**{**_NO_USE, **row, "day": day})
+        if detailed:
+            known[_key_of_sum(charge)] = row
+        else:
+            sums.append(charge)
     for charge in sorted(sums):
-        dollars, hours = known.get(_key_of_sum(charge), (0.0, 0.0))
-        if abs(charge.dollars - dollars) > _DUST:
-            found.append(charge._replace(dollars=charge.dollars - dollars, hours=charge.hours - hours))
-    return found
+        there = known.get(_key_of_sum(charge), {"dollars": 0.0, "hours": 0.0})
+        dollars, hours = charge.dollars - there["dollars"], charge.hours - there["hours"]
+        if abs(dollars) > _DUST:
+            yield charge._replace(dollars=dollars, hours=hours)
 
 
 def _key_of_sum(charge: Charge) -> Charge:
@@ -227,6 +270,14 @@ class CoveredTime(NamedTuple):
     type: str
     dollars: float
     hours: float
+
+
+def listed(connection: Connection, day: str) -> dict[tuple[str, str], float]:
+    """Dollars that were paid on a day for the VMs of each pool and type, at their own prices."""
+    of = charged_days.c
+    query = sa.select(of.pool, of.type, sa.func.sum(of.dollars)).where(of.day == day, of.kind.in_(PAID))
+    found = connection.execute(query.group_by(of.pool, of.type))
+    return {(pool, name): float(paid) for pool, name, paid in found}
 
 
 def covered(connection: Connection, since: str, until: str) -> list[CoveredTime]:

@@ -3,7 +3,7 @@
 `leases.py`, `record_tables.py` and `bill.py` convert them to rows; `environment.model` defines their meaning.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sqlalchemy.engine import Connection
 
@@ -16,7 +16,7 @@ from daemon.store.rows.tables import leases, upsert
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
 from environment.model.messages.snapshot import PoolSetback, ReservedJob
-from environment.model.messages.vm_accounts import Account, Charge
+from environment.model.messages.vm_accounts import Account
 from environment.number_format import natural_key
 
 
@@ -94,10 +94,15 @@ class VmBooks:
         with self._access.read() as connection:
             return bill_rows.bill(connection, asked)
 
-    def charges_of(self, day: str) -> list[Charge]:
+    def charges_of(self, day: str, limit: int, after: Sequence[str] | None = None) -> bill_rows.ChargePage:
         """Payments of a day (UTC, 2026-11-22) by VM and job, where stored; in all they are the day's bill."""
         with self._access.read() as connection:
-            return bill_rows.charges_of(connection, day)
+            return bill_rows.charges_of(connection, day, limit, after)
+
+    def listed(self, day: str) -> dict[tuple[str, str], float]:
+        """Dollars paid on a day (UTC, 2026-11-22) for the VMs of each pool and type, at their own prices."""
+        with self._access.read() as connection:
+            return bill_rows.listed(connection, day)
 
     def covered(self, since: str, until: str) -> list[bill_rows.CoveredTime]:
         """What commitments covered in these days (UTC, 2026-11-22), the last one included."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import anyio
 import httpx
@@ -609,8 +610,25 @@ def test_the_bill(api: Api, scheduler: SmallScheduler, store: Store) -> None:
         assert api("GET", f"/v1/bill?{wrong}").status_code == 422
     row, other = api("GET", "/v1/bill/focus?day=2026-11-22").json()["rows"]
     assert (row["BilledCost"], row["ResourceId"], other["BilledCost"]) == (0.25, None, 0.75)
-    assert api("GET", "/v1/bill/focus?day=2026-11-21").json() == {"rows": []}
-    for wrong in ("", "day=2026-13-01", "day=today", "day=2026-11-22&by=job"):
+    assert api("GET", "/v1/bill/focus?day=2026-11-21").json() == {"rows": [], "next": None}
+    places = (
+        "x",
+        "[]",
+        "{}",
+        '["a"]',
+        "[" * 5000,
+        '["\\u0000"' + ',""' * 7 + "]",
+        '["\\ud800"' + ',""' * 7 + "]",
+    )
+    cursors = [f"day=2026-11-22&after={quote(place)}" for place in places]
+    for wrong in (
+        "",
+        "day=2026-13-01",
+        "day=today",
+        "day=2026-11-22&by=job",
+        "day=2026-11-22&limit=1001",
+        *cursors,
+    ):
         refused = api("GET", f"/v1/bill/focus?{wrong}")
         assert (refused.status_code, refused.headers["content-type"]) == (422, "application/problem+json")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from daemon.schemas.bill import bill_body, commitment_bodies
-from daemon.schemas.focus import focus_body, with_commitments
-from daemon.store.rows.bill import Bill, BillEntry, CoveredTime
+from daemon.schemas.focus import FocusRow, focus_body, with_commitments
+from daemon.store.rows.bill import Bill, BillEntry, ChargePage, CoveredTime
 from environment.clusters.commitments import Commitment, midnight
 from environment.model.messages.vm_accounts import Charge
 
@@ -23,6 +23,8 @@ CHARGES = [
     Charge(*OF, "", "", "", "ff", "idle", 10 * 0.24, hours=10.0),
     Charge(DAY, "vm-1", "", "m2", "", "", "", "ff", "idle", 1.0, hours=2.0),
 ]
+#: Dollars of each pool and type on that day.
+LISTED = {("general", "m1.large"): 34 * 0.24, ("", "m2"): 1.0}
 
 
 def test_a_bill_tells_what_was_used_unused_and_saved() -> None:
@@ -40,12 +42,15 @@ def test_a_bill_tells_what_was_used_unused_and_saved() -> None:
     assert (body.total.total, body.with_commitments) == pytest.approx((9.16, 9.16 - 6.96 + 6.0))
 
 
-def test_focus_adds_up_to_the_bill_with_commitments() -> None:
-    """Billed and effective costs alike; list costs of usage stay, and quantities."""
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_focus_adds_up_to_the_bill_with_commitments(first: int) -> None:
+    """Billed and effective costs alike, over all pages; list costs of usage stay, and quantities."""
     begin = midnight(DAY)
     paid = commitment_bodies((YEAR, PLAN), COVERED, begin, begin + 86_400.0)
-    plain = focus_body(CHARGES, "stoker", None)
-    rows = with_commitments(plain, DAY, paid, (YEAR, PLAN), COVERED).rows
+    rows = list[FocusRow]()
+    for page in (ChargePage(CHARGES[:first], (DAY,)), ChargePage(CHARGES[first:], None)):
+        plain = focus_body(page, "stoker", None)
+        rows += with_commitments(plain, DAY, paid, (YEAR, PLAN), COVERED, LISTED, "stoker").rows
     assert sum(row.BilledCost for row in rows) == pytest.approx(9.16 - 6.96 + 6.0)
     assert sum(row.EffectiveCost for row in rows) == pytest.approx(9.16 - 6.96 + 6.0)
     usage = [row for row in rows if row.x_Kind != "committed"]

@@ -9,7 +9,15 @@ from conf.units import SECONDS_PER_DAY
 from daemon.auth.permits import permit_of
 from daemon.http.app_options import AppOptions
 from daemon.http.server.scheduler_interface import Leadership
-from daemon.schemas.bill import BillBody, BillQuery, CommitmentBody, FocusQuery, bill_body, commitment_bodies
+from daemon.schemas.bill import (
+    BillBody,
+    BillQuery,
+    CommitmentBody,
+    FocusQuery,
+    bill_body,
+    commitment_bodies,
+    place_of,
+)
 from daemon.schemas.cluster import ClusterBody, cluster_body
 from daemon.schemas.focus import FocusBody, focus_body, with_commitments
 from daemon.store.job_store import Store
@@ -54,10 +62,14 @@ def add_cluster(app: FastAPI, leadership: Leadership, store: Store, options: App
 
     @app.get("/v1/bill/focus")
     def bill_in_focus(query: Annotated[FocusQuery, Query()]) -> FocusBody:
-        """Show the bill of a day with the columns of FinOps FOCUS 1.2, by VM and job where that is stored."""
+        """Show the bill of a day with the columns of FinOps FOCUS 1.2, by VM and job where that is stored.
+
+        Rows come in pages of at most 1000 and the unused parts.
+        """
         leadership.live().charge()
-        day = query.day
-        rows = focus_body(store.vms.charges_of(day), options.account, options.region)
+        day, after = query.day, None if query.after is None else place_of(query.after)
+        page = focus_body(store.vms.charges_of(day, query.limit, after), options.account, options.region)
         if not (paid := committed(day, day)):
-            return rows
-        return with_commitments(rows, day, paid, commitments, store.vms.covered(day, day))
+            return page
+        covered, listed = store.vms.covered(day, day), store.vms.listed(day)
+        return with_commitments(page, day, paid, commitments, covered, listed, options.account)

@@ -168,3 +168,21 @@ def test_no_part_of_the_bill_is_left_out(daemon: Daemon, capsys: Capture) -> Non
         assert daemon.run("bill", "-o", "focus", *option) == 2
         assert f"{option[0]}: cannot be combined with -o focus" in capsys.readouterr().err
     assert rows_of(daemon, capsys) == []
+
+
+def test_a_day_comes_in_pages_of_any_length(daemon: Daemon) -> None:
+    """All rows once, and no answer has more by VM and job: a day may have a hundred thousand."""
+    daemon.cast.store.vms.stores_uses = True
+    play(daemon)
+    for day in ("2026-11-29", "2026-11-30", "2026-12-01"):
+        whole = daemon.cast.store.vms.charges_of(day, 1000)
+        assert whole.next is None
+        for limit in range(1, len(whole.found) + 2):
+            pages, after = list[Any](), None
+            while True:
+                page = daemon.cast.store.vms.charges_of(day, limit, after)
+                pages += page.found
+                assert sum(bool(charge.vm) for charge in page.found) <= limit
+                if (after := page.next) is None:
+                    break
+            assert pages == whole.found

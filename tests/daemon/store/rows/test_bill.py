@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -91,6 +92,21 @@ def test_what_is_beyond_the_limit_is_told_in_sum(store: Store) -> None:
     assert list(lines(bill)) == ["job-4", "job-3"]
     assert bill.rest is not None
     assert (bill.rest.total, bill.total.total) == (3.0, 10.0)
+
+
+def test_a_bill_of_many_jobs_is_not_read_into_memory(store: Store) -> None:
+    """The store picks the lines that are asked for, as anybody with a token may ask for them at any time."""
+    save(store, *(charge(1.0 + number, job=f"job-{number}") for number in range(3000)))
+    tracemalloc.start()
+    try:
+        bill = store.vms.bill(AskedBill("job", limit=2))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [line.key for line in bill.lines] == ["job-2999", "job-2998"]
+    assert bill.rest is not None
+    assert bill.rest.total == pytest.approx(bill.total.total - 3000 - 2999)
+    assert most < 300_000
 
 
 def test_accounts_are_kept_until_they_are_closed(store: Store) -> None:
