@@ -542,7 +542,9 @@ class Focus(TypedDict):
     """The bill of a day with the columns of FinOps FOCUS 1.2."""
 
     rows: list[FocusRow]
-    """By VM and job; their costs add up to the bill of the day."""
+    """By VM and job; the costs of all pages add up to the bill of the day, once it is over."""
+    next: str | None
+    """`after` for the next page; null on the last."""
 
 
 class FocusRow(TypedDict):
