@@ -1,6 +1,8 @@
 """Traces of jobs reach an OpenTelemetry collector over real HTTP: valid, whole, and at nobody's cost."""
 
+import asyncio
 import contextlib
+import gzip
 import json
 import re
 import signal
@@ -8,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,8 +26,9 @@ from conf.util.backoff import Backoff
 from daemon.maintenance.config_check import check
 from daemon.notifications.job_trace import PastJob, trace_of
 from daemon.notifications.notification_service import FACT, NotificationService, TracingStatus
-from daemon.notifications.otel_collector import target_of
+from daemon.notifications.otel_collector import OtelCollector, target_of
 from daemon.notifications.otlp import Span, SpanEvent, body
+from daemon.notifications.signed_post import PostOutcome
 from daemon.store.job_store import Store
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.cluster_model import Changes
@@ -579,3 +583,46 @@ def test_the_example_shows_what_comes(store: Store) -> None:
         "executor",
         "bill",
     }
+
+
+def test_an_answer_that_would_unpack_to_anything_is_read_as_sent() -> None:
+    """Two layers of gzip are a million times as long, which would be the end of the daemon."""
+    packed = gzip.compress(gzip.compress(bytes(1 << 26)))
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+    tracemalloc.start()
+    try:
+        assert _outcome(head.encode() + packed).came == "delivered"
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("pause", ["123456789xyz", "12345678\u00b2", "1e5", "9" * 5000, "-1"])
+def test_a_pause_that_is_no_number_loses_nothing(pause: str) -> None:
+    """The trace is sent again as usual."""
+    head = f"HTTP/1.1 503 Later\r\nRetry-After: {pause}\r\nContent-Length: 0\r\n\r\n"
+    outcome = _outcome(head.encode("latin-1"))
+    assert (outcome.came, outcome.final) == ("refused", False)
+    assert outcome.pause in (0.0, 300.0)
+
+
+def _outcome(answer: bytes) -> PostOutcome:
+    """The outcome of a request to a collector that gives this answer."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async def ask() -> PostOutcome:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        collector = OtelCollector(target_of(Telemetry(endpoint=url), {}))
+        try:
+            return await collector.send(b"{}")
+        finally:
+            await collector.close()
+            server.close()
+
+    return asyncio.run(ask())
