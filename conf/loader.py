@@ -123,6 +123,8 @@ def what_is_right(detail: ErrorDetails, schema: type[BaseModel] | None, location
     message = _IN_WORDS.get(kind) or _should(detail["msg"])
     if kind == "missing" or (kind == "value_error" and isinstance(given, dict)):
         return message  # it is about keys that are not there, or about several
+    if schema is not None and _is_secret(schema, location):
+        return f"{message} (the value found is not shown, as it may have a secret)"
     return f"{message}, found {_shown(given)}"
 
 
@@ -322,6 +324,17 @@ def _walk(models: list[type[BaseModel]], location: Location) -> Iterator[tuple[s
         elif tagged:
             models[:] = tagged
         yield step, bool(tagged and not inner)
+
+
+def _is_secret(schema: type[BaseModel], location: Location) -> bool:
+    """Whether it is, or is in, a value that is not to be shown: a field without a representation."""
+    models = [schema]
+    for step in location:
+        fields = [model.model_fields[step] for model in models if step in model.model_fields]
+        if any(not field.repr for field in fields):
+            return True
+        models = [found for field in fields for found in _models(field.annotation)] or models
+    return False
 
 
 def _tag(model: type[BaseModel]) -> str | None:

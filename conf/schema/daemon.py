@@ -395,7 +395,7 @@ class Config(Strict):
         "auto"
     )
     allowed_paths: Annotated[tuple[Text, ...], Field(strict=False)] | None = None
-    database: Text | None = None
+    database: Annotated[Text | None, Field(repr=False)] = None
     profiles: Text = "profiles/data/paper.yaml"
     policy: PolicyChoice = PolicyChoice()
     policies_allowed: Annotated[tuple[Name, ...], Field(strict=False)] = ()

@@ -243,3 +243,20 @@ def test_any_text_is_a_value_or_a_clear_error(schema: type[BaseModel], text: str
         except ConfigError as error:
             outcome = error
         assert isinstance(outcome, schema) or str(outcome).encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "database: [postgresql://me:hidden@host/stoker]",
+        "webhooks: {chat: {url: 'https://me:hidden@example.org', secret_env: X}}",
+        "webhooks: {chat: {url: 'https://example.org/hidden path', secret_env: X}}",
+        "telemetry: {endpoint: 'http://me:hidden@example.org'}",
+    ],
+)
+def test_an_address_that_may_have_a_secret_is_not_shown(text: str) -> None:
+    """Errors of the config end in logs and tickets."""
+    with pytest.raises(ConfigError, match=r"should be .* is not shown") as error:
+        parse(text, Config, "stoker.yaml")
+    assert "hidden" not in str(error.value)
+    assert str(error.value).startswith("stoker.yaml:1: ")
