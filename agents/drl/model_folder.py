@@ -202,7 +202,11 @@ def _arrays(data: bytes) -> dict[str, Any]:
         if sum(part.file_size for part in packed.infolist()) > _LARGEST:
             raise ValueError(f"unpacked they are more than {_LARGEST} bytes")
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+        arrays = {name: file[name] for name in file.files}
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy returns what has no header of its own as bytes
+            raise ValueError(f"{name} is no array")
+    return arrays
 
 
 def write_model(folder: Path, model: TrainedModel) -> None:

@@ -78,9 +78,16 @@ def bomb(folder: Path) -> None:
             file.write(bytes(1 << 20))
 
 
+def text(folder: Path) -> None:
+    """A member that is no array, which numpy returns as it is."""
+    with zipfile.ZipFile(folder / "weights.npz", "w") as packed:
+        packed.writestr("pool.npy", b"text")
+
+
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
+        (text, "weights.npz: cannot be read as arrays: pool is no array"),
         (lambda folder: (folder / "weights.npz").unlink(), "weights.npz: cannot be read as arrays: No such"),
         (lambda folder: (folder / "weights.npz").write_bytes(b"no"), "weights.npz: cannot be read as arrays"),
         (lambda folder: (folder / "model.json").write_text("{"), "model.json: Invalid JSON"),
