@@ -19,11 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from daemon.auth.audit_log import BODY, WHO, Audit
 from daemon.auth.authentication import Visitor
 from daemon.auth.authorization import Authorizer
+from daemon.auth.permits import PERMIT, Permit
 from daemon.auth.route_roles import Rule
 from daemon.auth.sessions import without_other_cookies
 from daemon.core.url_paths import CREATE
 from daemon.http.server.expiring_responses import serve_while
 from daemon.http.server.problem_details import Refusal, problem
+from daemon.http.server.user_shares import TooManyError, UserShares
 from daemon.schemas.spark_rest import token_taken
 from framework.host.request_guard import Denial
 
@@ -63,6 +65,7 @@ class Gate:
         self._audit = audit
         self._app = app
         self._most = most
+        self._shares = UserShares(most)
         self._under_way = 0
         self._strangers = 0
         self._held = 0
@@ -171,9 +174,14 @@ class Gate:
             detail = f"{self._most} requests are under way already (max_requests)"
             await Refusal(429, detail, headers=_AGAIN).response()(scope, receive, send)
             return
+        permit: Permit | None = scope.get(PERMIT)
+        user = "" if permit is None else permit.person.name
         self._under_way += 1
         try:
-            await self._app(scope, receive, send)
+            async with self._shares.turn(user, reads=scope["method"] in _SAFE):
+                await self._app(scope, receive, send)
+        except TooManyError as error:
+            await Refusal(429, str(error), headers=_AGAIN).response()(scope, receive, send)
         finally:
             self._under_way -= 1
 

@@ -10,6 +10,7 @@ bounds their number. Prometheus reads one row per pool.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import sqlalchemy as sa
@@ -38,6 +39,10 @@ PAID: tuple[Kind, ...] = tuple(
 #: For so many days sums are kept by VM and by job.
 DETAILED = 92
 
+#: Tables of the keys that may have many rows a day.
+DETAILS: Mapping[By, sa.Table] = MappingProxyType(
+    {"job": charged_jobs, "group": charged_groups, "vm": charged_vms}
+)
 _TABLES = (charged_days, charged_jobs, charged_groups, charged_vms, charged_pools)
 #: Dollars below which what is left of a sum is an error of rounding.
 _DUST = 1e-9
@@ -136,8 +141,7 @@ def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
 
 def bill(connection: Connection, asked: AskedBill) -> Bill:
     """Dollars paid in these days, by the requested key: most expensive first, days in order."""
-    detailed = {"job": charged_jobs, "group": charged_groups, "vm": charged_vms}
-    table = detailed.get(asked.by, charged_days)
+    table = DETAILS.get(asked.by, charged_days)
     key, kind, dollars = table.c[asked.by], table.c.kind, table.c.dollars
     within = [*_within(table, asked), kind != "covered"]
     total = sa.func.sum(sa.case((kind.in_(PAID), dollars), else_=0.0))

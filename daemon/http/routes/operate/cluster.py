@@ -1,6 +1,7 @@
 """Routes of the cluster and its bill."""
 
 import time
+from contextlib import nullcontext
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
@@ -21,11 +22,15 @@ from daemon.schemas.bill import (
 from daemon.schemas.cluster import ClusterBody, cluster_body
 from daemon.schemas.focus import FocusBody, focus_body, with_commitments
 from daemon.store.job_store import Store
-from daemon.store.rows.bill import AskedBill
+from daemon.store.rows.bill import DETAILS, AskedBill
 from daemon.store.rows.tables import OPEN_JOB
+from daemon.what_if.fair_queue import FairQueue
 from environment.clusters.commitments import commitments_of, midnight
 from environment.model.messages.vm_accounts import day_of
 
+#: Bills by job, group or VM of one user, and of all, that are made or wait at once, and seconds that one
+#: waits: each may sum up a million rows.
+_EACH, _ALL, _TURN = 4, 8, 30.0
 #: Jobs of one user whose executors are shown on VMs.
 MOST_SHOWN = 10_000
 
@@ -52,13 +57,18 @@ def add_cluster(app: FastAPI, leadership: Leadership, store: Store, options: App
         end = min(midnight(last) + SECONDS_PER_DAY, time.time())
         return commitment_bodies(commitments, store.vms.covered(first, last), midnight(first), end)
 
+    turns = FairQueue(_EACH, _ALL)
+
     @app.get("/v1/bill")
-    def bill(query: Annotated[BillQuery, Query()]) -> BillBody:
+    def bill(request: Request, query: Annotated[BillQuery, Query()]) -> BillBody:
         """Show the cost of VMs until now, used or idle, from opened to closed."""
         leadership.live().charge()
-        found = store.vms.bill(AskedBill(query.by, query.since, query.until, query.limit))
+        asked, live = AskedBill(query.by, query.since, query.until, query.limit), leadership.live()
+        long = query.by in DETAILS
+        with turns.turn(permit_of(request).person.name, _TURN) if long else nullcontext():
+            found = store.vms.bill(asked)
         first = query.since or (found.days or (None,))[0]
-        return bill_body(found, query.by, leadership.live().budget(), committed(first, query.until))
+        return bill_body(found, query.by, live.budget(), committed(first, query.until))
 
     @app.get("/v1/bill/focus")
     def bill_in_focus(query: Annotated[FocusQuery, Query()]) -> FocusBody:

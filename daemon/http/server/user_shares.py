@@ -1,0 +1,44 @@
+"""Shares of the API's work for each user, so that many requests of one leave room for those of others."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+#: Reads of one user that are answered at once; more wait. Chosen: a third of the threads that answer reads.
+_READS = 12
+
+
+class TooManyError(Exception):
+    """A user has as many requests under way as one may have; the text gives the number."""
+
+
+class UserShares:
+    """Requests of users that are under way; for one event loop."""
+
+    def __init__(self, most: int) -> None:
+        """Of `most` requests that may be under way at once, one user has at most half."""
+        self._most = max(1, most // 2)
+        self._under_way: Counter[str] = Counter()
+        self._reads: dict[str, asyncio.Semaphore] = {}
+
+    @asynccontextmanager
+    async def turn(self, user: str, *, reads: bool) -> AsyncIterator[None]:
+        """A user's request, which may have to wait if it reads; TooManyError beyond the user's share."""
+        if not user:  # where there are no users, all requests are of one
+            yield
+            return
+        if self._under_way[user] >= self._most:
+            raise TooManyError(f"{self._most} of your requests are under way already, half of max_requests")
+        self._under_way[user] += 1
+        try:
+            if reads:
+                async with self._reads.setdefault(user, asyncio.Semaphore(_READS)):
+                    yield
+            else:
+                yield
+        finally:
+            self._under_way[user] -= 1
+            if not self._under_way[user]:
+                del self._under_way[user]
+                self._reads.pop(user, None)
