@@ -28,7 +28,7 @@ LOOKING_AT_OWN = frozenset({
     # The daemon's store, logs, records, uploads and web page, in folders that it alone may write.
     *_in(
         "daemon/maintenance/backup.py",
-        "back_up check restore _check_source _alone _copy _sync _put_aside _highest_in",
+        "back_up _checked _check_source _alone _copy _sync _put_aside _highest_in _remove _there",
     ),
     *_in("daemon/store/rows/database.py", "_make_private __init__ _identity"),
     *_in("daemon/disk/disk_monitor.py", "look"),
@@ -45,7 +45,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/disk/run_as.py", "_open"),
     *_in("daemon/disk/crash_mark.py", "end"),
     *_in("daemon/server.py", "_data_dir"),
-    *_in("daemon/store/rows/sqlite_file.py", "fault note sync_folder _gone _has_log"),
+    *_in("daemon/store/rows/sqlite_file.py", "fault note sync_folder _gone _has_log _foreign"),
     *_in(
         "daemon/disk/uploads.py",
         "status use look check_sizes path sweep _is_old _take _unlink _count _entries _sync",

@@ -14,7 +14,6 @@ from environment.types import Vm
 from profiles.shapes.advice import ShapeAdvice, advise, any_shape, open_shapes
 from profiles.shapes.belief import by_type
 from profiles.shapes.candidates import OpenShape
-from profiles.shapes.choice import RankedShape
 from profiles.shapes.errors import KnownTypes
 from profiles.shapes.runs import JobShape
 from profiles.shapes.sources import distinct
@@ -122,18 +121,5 @@ def _with(spec: JobSpec, shape: JobShape) -> JobSpec:
 
 def _choice(spec: JobSpec, advice: ShapeAdvice) -> ShapeChoice:
     taken, beside = advice.of(advice.shape), advice.beside
-    first, smaller, larger = (None if each is None else _estimate(each) for each in (taken, *beside))
+    first, smaller, larger = (None if each is None else ShapeEstimate.of(each) for each in (taken, *beside))
     return ShapeChoice(tuple(spec.auto), advice.runs, advice.shapes, advice.learned, first, smaller, larger)
-
-
-def _estimate(ranked: RankedShape) -> ShapeEstimate:
-    shape = ranked.shape
-    return ShapeEstimate(
-        shape.executors,
-        shape.cores,
-        round(shape.memory_gib * 1024),
-        ranked.seconds,
-        ranked.least,
-        ranked.most,
-        round(shape.dollars_per_hour, 9),
-    )

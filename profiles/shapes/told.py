@@ -1,10 +1,13 @@
 """How the size of a job that was left to Stoker was chosen, as it is stored and told with the job."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conf.util.counted import counted
 from conf.util.dollars import money
+
+if TYPE_CHECKING:
+    from profiles.shapes.choice import RankedShape
 
 
 def seconds_text(seconds: float) -> str:
@@ -22,6 +25,20 @@ class ShapeEstimate(NamedTuple):
     least: float
     most: float
     dollars_per_hour: float
+
+    @staticmethod
+    def of(ranked: "RankedShape") -> "ShapeEstimate":
+        """The estimate for a ranked shape."""
+        shape = ranked.shape
+        return ShapeEstimate(
+            shape.executors,
+            shape.cores,
+            round(shape.memory_gib * 1024),
+            ranked.seconds,
+            ranked.least,
+            ranked.most,
+            round(shape.dollars_per_hour, 9),
+        )
 
     @property
     def told(self) -> str:
