@@ -213,7 +213,7 @@ def test_the_bill_of_each_job_on_each_vm_is_stored_for_some_days(
     ]
 
     def vms_of(day: str) -> list[str]:
-        return [charge.vm for charge in store.vms.charges_of(day)]
+        return [charge.vm for charge in store.vms.charges_of(day, 10).found]
 
     store.vms.stores_uses = True
     store.changes.save(Changes((), (), charges=tuple(charges)))
@@ -223,7 +223,7 @@ def test_the_bill_of_each_job_on_each_vm_is_stored_for_some_days(
         while vms_of(long_ago) != [""] and time.monotonic() < deadline:
             time.sleep(0.05)
     assert (vms_of(long_ago), vms_of(recent)) == ([""], ["vm-1" if days else ""])
-    assert [charge.hours for charge in store.vms.charges_of(long_ago)] == [2.0]
+    assert [charge.hours for charge in store.vms.charges_of(long_ago, 10).found] == [2.0]
 
 
 def test_a_folder_full_of_traps_is_removed(tmp_path: Path) -> None:

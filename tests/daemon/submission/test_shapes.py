@@ -143,7 +143,7 @@ def test_the_next_smaller_and_larger_are_told_where_the_api_is_read(shop: Shop) 
 
 def test_bounds_are_kept(shop: Shop) -> None:
     """Of each amount, by first runs and by the model."""
-    asked = {"executors": "auto:3-5", "cpus": "auto:-1", "memory": "auto:6g-"}
+    asked: dict[str, Any] = {"executors": "auto:3-5", "cpus": "auto:-1", "memory": "auto:6g-"}
     for _ in range(4):
         job = shop.run(**asked)
         assert 3 <= job.executors <= 5
