@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from agents.registry import PolicyError, create, is_ours
 from environment.decisions.trial import trial
+from environment.policy import Policy
 
 
 def tried(name: str, options: Mapping[str, object], seconds: float) -> None:
@@ -13,5 +14,17 @@ def tried(name: str, options: Mapping[str, object], seconds: float) -> None:
     """
     if is_ours(name):
         return
-    if fault := trial(create(name, options), seconds):
+    refused: list[PolicyError] = []
+
+    def make() -> Policy:
+        try:
+            return create(name, options)
+        except PolicyError as error:
+            refused.append(error)
+            raise
+
+    fault = trial(make, seconds)
+    if refused:
+        raise refused[0]
+    if fault:
         raise PolicyError(f"policy {name}: on a made-up cluster, {fault}")

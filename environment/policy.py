@@ -7,6 +7,7 @@ that can play a whole simulation in compiled code `CompiledPolicy`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from environment.types import Decision, EndedJob, IntArray, Job, Place, PlacementRequest, Vm, Wait
@@ -120,6 +121,16 @@ class Bounded(Protocol):
 def bounds_waits(policy: object) -> bool:
     """Whether a policy says that it holds back for ever no job that fits."""
     return isinstance(policy, Bounded) and policy.bounds_waits
+
+
+def counts_of(policy: object) -> tuple[int, int]:
+    """Decisions that were cut short, and those of the guard, as the policy counts them; 0 where it does not.
+
+    It may raise anything, as all of a policy's code. TypeError for what is no number.
+    """
+    cut_short = policy.cut_short if isinstance(policy, TimedPolicy) else 0
+    guarded = policy.guarded if isinstance(policy, GuardedPolicy) else 0
+    return index(cut_short), index(guarded)
 
 
 class Player(Protocol):

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from conf.util.fixed_mapping import fixed
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
 
 _FloatArray = NDArray[np.float64]
@@ -23,6 +24,7 @@ class ResourceArrays:
     thousandths: Mapping[str, _IntArray]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thousandths", fixed(self.thousandths))
         for array in self.thousandths.values():
             array.flags.writeable = False
 

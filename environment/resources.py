@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+from conf.util.fixed_mapping import FixedMapping
+
 CPUS, MEMORY = "cpus", "mem"
 THOUSANDTHS = 1000
 
@@ -26,7 +28,11 @@ _ONE = {"cpus": "cpu", "gpus": "gpu"}
 class Resources:
     """Amounts by name, thousandths of each; no zeros. Made by `of`, `named` or arithmetic, never changed."""
 
-    thousandths: Mapping[str, int] = field(default_factory=dict)
+    thousandths: Mapping[str, int] = field(default_factory=FixedMapping)
+
+    def __post_init__(self) -> None:
+        if type(self.thousandths) is not FixedMapping:  # policies are shown it
+            object.__setattr__(self, "thousandths", FixedMapping(self.thousandths))
 
     @classmethod
     def of(

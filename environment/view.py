@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conf.util.fixed_mapping import fixed
 from environment.barred_vms import ANYWHERE, Bars
 from environment.kernel.expected_end import expected_end
 from environment.last_resort import extras_of, last_resort
@@ -77,7 +78,9 @@ class RunningJob:
 
 @dataclass(frozen=True, eq=False)
 class ClusterView:
-    """An immutable picture of the cluster at one moment; arrays are indexed like `vms` and read-only.
+    """An immutable picture of the cluster at one moment; arrays are indexed like `vms`.
+
+    Arrays and mappings are read-only: decisions are checked, and later ones made, on the same view.
 
     `free` has the free cpus, memory and other resources that a known job asks for, `executors` counts the
     executors on each VM, `running` has the jobs that hold VMs: the times until which they do follow from
@@ -102,16 +105,17 @@ class ClusterView:
 
     def __post_init__(self) -> None:
         self.executors.flags.writeable = False
+        self.__dict__.update(left_out=fixed(self.left_out), leaves_at=fixed(self.leaves_at))
 
     @cached_property
     def prices_per_hour(self) -> FloatArray:
         """Price of each VM, dollars per hour; float64 [N]."""
-        return np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64)
+        return _read_only(np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64))
 
     @cached_property
     def spot(self) -> "NDArray[np.bool_]":
         """VMs that their cloud may take away; bool [N]."""
-        return np.array([vm.spot for vm in self.vms], np.bool_)
+        return _read_only(np.array([vm.spot for vm in self.vms], np.bool_))
 
     @cached_property
     def capacity(self) -> ResourceArrays:
@@ -141,7 +145,7 @@ class ClusterView:
     @cached_property
     def is_open(self) -> "NDArray[np.bool_]":
         """VMs that are up or booting: on others a job opens one, and waits for it; bool [N]."""
-        return np.ones(len(self.vms), np.bool_) if self.openings is None else self.openings.open
+        return _read_only(np.ones(len(self.vms), np.bool_)) if self.openings is None else self.openings.open
 
     @cached_property
     def usable(self) -> ResourceArrays:
@@ -151,7 +155,7 @@ class ClusterView:
     @cached_property
     def index(self) -> Mapping[str, int]:
         """Index of each VM, by its id."""
-        return {vm.id: number for number, vm in enumerate(self.vms)}
+        return fixed({vm.id: number for number, vm in enumerate(self.vms)})
 
     @cached_property
     def busy_until(self) -> FloatArray:
@@ -160,9 +164,7 @@ class ClusterView:
         The view's own time when it is free, NaN when that is not known of one that holds it.
         """
         ends = (job.end_at(self.at) for job in self.running)
-        until = self._last([math.nan if end is None else end for end in ends], math.nan)
-        until.flags.writeable = False
-        return until
+        return _read_only(self._last([math.nan if end is None else end for end in ends], math.nan))
 
     def busy_until_assuming(self, unknown: float) -> FloatArray:
         """Same as `busy_until`, but unknown durations are assumed to last for so many seconds.
@@ -185,7 +187,7 @@ class ClusterView:
         if known is None or known[0] != unknown:
             ends = [job.end_assuming(self.at, unknown) for job in self.running]
             until = self._last(ends, self.at + unknown)
-            known = self.__dict__["_assumed"] = unknown, until, np.array(ends, np.float64)
+            known = self.__dict__["_assumed"] = unknown, until, _read_only(np.array(ends, np.float64))
         return known[1:]
 
     def _last(self, ends: Sequence[float], unexplained: float) -> FloatArray:
@@ -217,8 +219,7 @@ class ClusterView:
         if known is not None and known[0] is request:
             return known[1]  # callers that looked for room often ask again for the reason
         room, most = self.usable.room(request.size), self._most_otherwise(request)
-        room = room if most is None else np.minimum(room, most)
-        room.flags.writeable = False
+        room = _read_only(room if most is None else np.minimum(room, most))
         self.__dict__["_room"] = request, room
         return room
 
@@ -279,12 +280,14 @@ class ClusterView:
     @cached_property
     def paid(self) -> "NDArray[np.bool_]":
         """VMs that cost money only while they are there: those of pools that come and go; bool [N]."""
-        return np.array([vm.terms is not None and not vm.terms.always for vm in self.vms], np.bool_)
+        return _read_only(
+            np.array([vm.terms is not None and not vm.terms.always for vm in self.vms], np.bool_)
+        )
 
     @cached_property
     def extras(self) -> "Mapping[str, NDArray[np.bool_]]":
         """VMs with each resource that only some jobs request, such as gpus, by its name; bool [N] each."""
-        return extras_of(self.vms)
+        return fixed({name: _read_only(has) for name, has in extras_of(self.vms).items()})
 
     @cached_property
     def _bars(self) -> tuple[Mapping[Bars, Vm], IntArray]:
@@ -393,6 +396,11 @@ class ClusterView:
         view.__dict__.update({name: kept[name] for name in _KEPT if name in kept}, **arrays)
         view.__post_init__()
         return view
+
+
+def _read_only(array: "NDArray[Any]") -> "NDArray[Any]":
+    array.flags.writeable = False
+    return array
 
 
 #: Attributes that a view shares with one of the same VMs: its inputs, and the values computed of them.

@@ -1,12 +1,14 @@
 """Runs the acting policy in rounds of decisions that end in time, even when the policy hangs.
 
-A policy is foreign code: it may raise, return nonsense, or not return. So it decides in a thread of its own
-(`_Thinker`), and the scheduling loop waits no longer than its time budget; after a timeout or a failure, the
-fallback decides. Only a policy that holds Python's interpreter lock for ever is beyond this.
+A policy is foreign code: it may raise, return nonsense, or not return. So all of its code runs in a thread of
+its own (`_Thinker`): not its decisions alone, but each property by which it is asked something. The
+scheduling loop waits no longer than its time budget; after a timeout or a failure, the fallback decides. Only
+a policy that holds Python's interpreter lock for ever is beyond this.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
@@ -20,11 +22,11 @@ from daemon.core.status import PolicyStatus
 from daemon.policy.policy_state import Memory
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_in_turn
 from environment.decisions.explain import Explanation, explain
-from environment.decisions.sizing import Sizes, sizing_for
-from environment.decisions.vain_waits import watched
+from environment.decisions.sizing import Sizes, Sizing, sizing_for
+from environment.decisions.vain_waits import HeldBack, watched
 from environment.model.messages.events import Decided
 from environment.model.tasks.launches import decided
-from environment.policy import GuardedPolicy, Keeper, Observer, Policy, TimedPolicy
+from environment.policy import Keeper, Observer, Policy, counts_of
 from environment.policy_faults import failure
 from environment.types import EndedJob, Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -244,18 +246,25 @@ class _Thinker:
         sizes: Sizes,
     ) -> None:
         self.name = name
-        self._sizing = sizing_for(policy, sizes)
+        self._sizes = sizes
+        self._sizing: Sizing | None = None
         self._meanwhile = meanwhile
-        self._policy, self._held = policy, watched(policy)
+        self._policy = policy
+        self._held: HeldBack | None = HeldBack()
         self._seconds = seconds
         self._memory = memory
-        if memory is not None and isinstance(policy, Keeper):
-            memory.recall(policy)
+        self._keeper: Keeper | None = None
+        self._observer: Observer | None = None
+        #: Decisions that were cut short, and those of the guard.
+        self._counts = 0, 0
         self._inbox: SimpleQueue[_Batch | EndedJob | None] = SimpleQueue()
         self._overdue: _Batch | None = None
+        self._begun = Event()
         # As a daemon, so that a policy that never returns does not keep the process from ending.
         self._thread = Thread(target=self._run, name=f"policy {name}", daemon=True)
         self._thread.start()
+        if not self._begun.wait(seconds):
+            log.error("the policy does not begin to decide", policy=name, seconds=seconds)
 
     @property
     def busy(self) -> float:
@@ -268,22 +277,22 @@ class _Thinker:
     @property
     def cut_short(self) -> int:
         """Number of decisions ended by the policy's own time limit."""
-        return self._policy.cut_short if isinstance(self._policy, TimedPolicy) else 0
+        return self._counts[0]
 
     @property
     def guarded(self) -> int:
         """Number of decisions made by the policy's guard."""
-        return self._policy.guarded if isinstance(self._policy, GuardedPolicy) else 0
+        return self._counts[1]
 
     def close(self) -> None:
         """End the thread once the policy is done; wait a while for its learned state."""
         self._inbox.put(None)
-        if self._memory is not None and isinstance(self._policy, Keeper):
+        if self._keeper is not None:
             self._thread.join(_LAST_WORDS)
 
     def observe(self, ended: EndedJob) -> None:
         """Pass an ended job to the policy before its next decision."""
-        if isinstance(self._policy, Observer):
+        if self._observer is not None:
             self._inbox.put(ended)
 
     def ask(self, view: ClusterView, queue: WaitingRequests, limit: int) -> list[Verdict]:
@@ -304,6 +313,7 @@ class _Thinker:
         return [*batch.verdicts, _failed(batch, batch.failure)] if batch.failure else batch.verdicts
 
     def _run(self) -> None:
+        self._begin()
         while (item := self._inbox.get()) is not None:
             if isinstance(item, EndedJob):
                 self._learn(item)
@@ -311,6 +321,19 @@ class _Thinker:
                 self._decide(item)
             self._keep()
         self._keep(at_once=True)
+
+    def _begin(self) -> None:
+        """Find out what the policy is, and restore its learned state: its own code may run for that."""
+        try:
+            self._sizing, self._held = sizing_for(self._policy, self._sizes), watched(self._policy)
+            self._observer = self._policy if isinstance(self._policy, Observer) else None
+            if self._memory is not None and isinstance(self._policy, Keeper):
+                self._memory.recall(self._policy)
+                self._keeper = self._policy
+            self._counts = counts_of(self._policy)
+        except BaseException as error:  # SystemExit and its like, which must not end this thread
+            log.error("the policy begins badly", policy=self.name, why=failure(error))
+        self._begun.set()
 
     def _decide(self, batch: _Batch) -> None:
         try:
@@ -324,18 +347,20 @@ class _Thinker:
             with batch.lock:
                 if not batch.abandoned:
                     batch.failure = failure(error)
+        with suppress(BaseException):  # as above; then the earlier ones count
+            self._counts = counts_of(self._policy)
         batch.done.set()
 
     def _learn(self, ended: EndedJob) -> None:
         try:
-            if isinstance(self._policy, Observer):
-                self._policy.observe(ended)
+            if self._observer is not None:
+                self._observer.observe(ended)
         except BaseException as error:  # as above
             log.warning("does not learn", policy=self.name, job=ended.job.id, why=failure(error))
 
     def _keep(self, *, at_once: bool = False) -> None:
-        if self._memory is not None and isinstance(self._policy, Keeper):
-            self._memory.keep(self._policy, at_once=at_once)
+        if self._memory is not None and self._keeper is not None:
+            self._memory.keep(self._keeper, at_once=at_once)
 
 
 def _named(policy: str, fault: str) -> str:

@@ -11,7 +11,6 @@ import structlog
 from daemon.store.job_store import Store
 from daemon.store.rows.database import DeposedError, StoreError
 from environment.policy import Keeper
-from environment.policy_faults import FOREIGN
 
 log = structlog.get_logger("policy")
 
@@ -34,7 +33,7 @@ class Memory:
             kept = self._store.facts.get(self._key)
             if kept is not None:
                 policy.restore(base64.b64decode(kept, validate=True))
-        except FOREIGN as error:  # a stored state may be anything, too
+        except BaseException as error:  # SystemExit and its like; a stored state may be anything, too
             why = f"{type(error).__name__}: {error}"
             log.error("the policy's memory cannot be read; it starts empty", policy=self._name, why=why)
 
@@ -50,7 +49,7 @@ class Memory:
                 self._kept = state
         except (StoreError, DeposedError) as error:
             log.warning("the policy's memory is not stored", policy=self._name, why=str(error))
-        except FOREIGN as error:
+        except BaseException as error:  # as above
             why = f"{type(error).__name__}: {error}"
             log.error("the policy does not return its memory", policy=self._name, why=why)
 

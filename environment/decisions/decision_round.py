@@ -15,7 +15,7 @@ from typing import overload
 
 import numpy as np
 
-from environment.decisions.decision_types import misshapen
+from environment.decisions.decision_types import misshapen, plain
 from environment.decisions.feasibility import check
 from environment.decisions.sizing import Pressure, Sizing, is_open, pressure_on
 from environment.decisions.vain_waits import HeldBack, is_still
@@ -287,7 +287,7 @@ def _ask(
 ) -> Verdict:
     request, shown = queue[0], QueueOnView(view, queue, sizing)
     try:
-        decision: object = decide(view, shown)
+        decision = plain(decide(view, shown))
         faults = misshapen(decision, view)
         if not faults and isinstance(decision, Place):
             request = _named(queue, decision.job_id)

@@ -1,8 +1,9 @@
-"""Type check of a decision as a value: its executor relies on these types."""
+"""A decision as a value: made of plain values alone, and of the types that its executor relies on."""
 
 import math
 import reprlib
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,46 @@ _PARTS: dict[str, tuple[type, ...]] = {
 _LONGEST, _LONGEST_IN_ALL = 10_000, 100_000
 
 
+#: Types with no code of a policy's.
+_PLAIN = frozenset({str, int, float, bool, type(None), np.int64, np.float64})
+_OF_PLACE, _OF_WAIT = (tuple(part.name for part in fields(kind)) for kind in (Place, Wait))
+
+
+def plain(decision: object) -> object:
+    """The decision rebuilt of plain values, each read once; one of another kind is returned as it is.
+
+    For the thread of the policy: a class of the policy's own may run its code, and hang, whenever a value
+    is looked at, so that nothing of it may reach other threads.
+    """
+    if isinstance(decision, Place):
+        return Place(*(_plain(getattr(decision, name)) for name in _OF_PLACE))
+    if isinstance(decision, Wait):
+        return Wait(*(_plain(getattr(decision, name)) for name in _OF_WAIT))
+    return decision
+
+
+def _plain(value: Any) -> Any:
+    """The same value of the plain type that its own type extends, which counts as what it is."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, tuple):
+        parts = tuple(tuple.__iter__(value))
+        return parts if _PLAIN.issuperset(map(type, parts)) else tuple(map(_plain, parts))
+    if isinstance(value, Resources):
+        return Resources({_plain(name): _plain(amount) for name, amount in value.thousandths.items()})
+    if isinstance(value, Mapping):
+        return {_plain(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, np.generic):
+        return np.generic.item(value)
+    for base in (str, float, int):
+        if isinstance(value, base):
+            return base.__getnewargs__(value)[0]
+    return value
+
+
 def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
-    """Faults of the decision as a value; the steps after it rely on its types."""
+    """Faults of a `plain` decision as a value; the steps after it rely on its types."""
     if isinstance(decision, Wait):
         return _misshapen_wait(decision, len(view.vms))
     if not isinstance(decision, Place):

@@ -1,14 +1,14 @@
-"""One decision of a policy on a small made-up cluster, to find out whether it decides at all.
+"""One decision of a policy on a small made-up cluster, to find out whether it decides at all."""
 
-Pass a policy made for this: a decision may change its state.
-"""
-
+from collections.abc import Callable
 from threading import Thread
 
 import numpy as np
 
 from environment.decisions.decision_round import decide_once
-from environment.policy import Policy
+from environment.decisions.sizing import Sizes, sizing_for
+from environment.decisions.vain_waits import watched
+from environment.policy import Policy, counts_of
 from environment.policy_faults import failure
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
@@ -19,14 +19,20 @@ _LARGE, _SMALL = Resources.of(8, 32768), Resources.of(4, 16384)
 _EXECUTOR = Resources.of(1, 2048)
 
 
-def trial(policy: Policy, seconds: float) -> str:
-    """Why the policy could not decide within so many seconds, of two jobs on three VMs; empty if it could."""
+def trial(make: Callable[[], Policy], seconds: float) -> str:
+    """Why the policy could not decide within so many seconds, of two jobs on three VMs; empty if it could.
+
+    `make` makes it for this alone, since a decision may change its state, within the same time.
+    """
     found: list[str] = []
 
     def decide() -> None:
         view, queue = _scene()
         try:
-            faults = decide_once(policy.decide, view, queue).faults
+            policy = make()
+            sizing, held = sizing_for(policy, Sizes()), watched(policy)
+            faults = decide_once(policy.decide, view, queue, sizing=sizing, held=held).faults
+            counts_of(policy)
         except BaseException as error:  # SystemExit and its like
             faults = (failure(error),)
         found.append("; ".join(faults))

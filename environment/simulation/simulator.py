@@ -20,12 +20,11 @@ from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.policy import (
     CompiledPolicy,
     Decide,
-    GuardedPolicy,
     Observer,
     Player,
     Policy,
-    TimedPolicy,
     bounds_waits,
+    counts_of,
 )
 from environment.simulation.compiled_play import MANY, play_compiled
 from environment.simulation.durations.endless_jobs import kept_off
@@ -110,12 +109,12 @@ def play(
     """Run the policy in a world until all jobs have ended, as `simulate` does; it refused these before."""
     options, jobs = world.options, len(world.jobs)
     many = jobs >= MANY if compiled is None else compiled
-    cut_short, guarded = _cut_short(policy), _guarded(policy)
+    cut_short, guarded = counts_of(policy)
     if many and (player := _player(world, policy)) is not None:
         every = max(1, jobs // _REPORTS)
         made, seconds = play_compiled(world, player, lambda placed: _report(progress, placed, jobs), every)
         result = result_of(world, made, refused or {}, seconds)
-        return replace(result, guarded=_guarded(policy) - guarded)
+        return replace(result, guarded=counts_of(policy)[1] - guarded)
     watch = _Stopwatch(policy)
     trace = []
     observe = policy.observe if isinstance(policy, Observer) else None
@@ -132,7 +131,8 @@ def play(
         if isinstance(traced.decision, Place):
             _report(progress, world.head, jobs)
     result = result_of(world, KeptDecisions(trace), refused or {}, watch.seconds)
-    return replace(result, cut_short=_cut_short(policy) - cut_short, guarded=_guarded(policy) - guarded)
+    since = counts_of(policy)
+    return replace(result, cut_short=since[0] - cut_short, guarded=since[1] - guarded)
 
 
 def _player(world: World, policy: Policy) -> Player | None:
@@ -142,16 +142,6 @@ def _player(world: World, policy: Policy) -> Player | None:
     if not world.plain:
         return None
     return policy.player(world.jobs, world.vms, world.running, exact=world.options.belief.exact)
-
-
-def _cut_short(policy: object) -> int:
-    """Number of the policy's decisions that a safety stop has cut short so far."""
-    return policy.cut_short if isinstance(policy, TimedPolicy) else 0
-
-
-def _guarded(policy: object) -> int:
-    """Number of decisions that the policy's guard has taken so far."""
-    return policy.guarded if isinstance(policy, GuardedPolicy) else 0
 
 
 class _Stopwatch:

@@ -53,6 +53,23 @@ def lies(view, queue):
     return Place(queue[0].job.id, (99,) * queue[0].count)
 
 
+class Endless:
+    def __init__(self):
+        import threading
+        threading.Event().wait(600)
+
+    def decide(self, view, queue):
+        return fits(view, queue)
+
+
+class Counts:
+    decide = staticmethod(fits)
+
+    @property
+    def guarded(self):
+        raise SystemExit(3)
+
+
 def dawdles(view, queue):
     import threading
     threading.Event().wait(600)
@@ -96,8 +113,19 @@ def test_one_that_fails_is_found_with_file_and_line(module: Path, name: str, why
 
 def test_one_that_does_not_return_is_found_in_time(module: Path) -> None:
     """Its thread does not keep the process from ending."""
-    assert trial(create(f"{module.stem}:dawdles"), 0.05) == "the policy did not decide within 0.05 s"
+    assert trial(lambda: create(f"{module.stem}:dawdles"), 0.05) == "the policy did not decide within 0.05 s"
     assert all(thread.daemon for thread in threading.enumerate() if thread.name == "trial of a policy")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("Endless", "the policy did not decide within 0.5 s"), ("Counts", "the policy failed: SystemExit: 3 (")],
+)
+def test_one_that_cannot_be_made_or_asked_is_found_in_time(module: Path, name: str, why: str) -> None:
+    """Whoever tries it waits for none of its code: neither to make it nor to ask what it is."""
+    with pytest.raises(PolicyError) as found:
+        tried(f"{module.stem}:{name}", {}, 0.5)
+    assert why in str(found.value)
 
 
 def test_a_decision_keeps_the_place_of_the_error(module: Path) -> None:

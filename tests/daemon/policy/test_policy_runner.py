@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,61 @@ def stuck_on_b(view: ClusterView, queue: Requests) -> Decision:
 def waits(view: ClusterView, queue: Requests) -> Decision:
     """Never places anything."""
     return Wait("not today")
+
+
+class Elsewhere(dict[str, tuple[float, ...]]):
+    """Details of a decision: they do not return where others than the policy look at them."""
+
+    def items(self) -> Any:
+        """Say so, in the thread of the policy alone."""
+        if not threading.current_thread().name.startswith("policy"):
+            asked.append("elsewhere")
+        return super().items()
+
+
+class Sentence(str):
+    """A text likewise."""
+
+    def __len__(self) -> int:
+        return len(Elsewhere(x=()).items()) and super().__len__()
+
+
+class Decides(Place):
+    """A decision likewise."""
+
+    def __getattribute__(self, name: str) -> Any:
+        Elsewhere().items()
+        return super().__getattribute__(name)
+
+
+def decides_elsewhere(view: ClusterView, queue: Requests) -> Decision:
+    """Returns what runs code of its own when it is looked at."""
+    details = Elsewhere(x=(1.0,) * len(view.vms))
+    return Decides(queue[0].job.id, (0,) * queue[0].count, (Sentence("so"),), details=details)
+
+
+class Learns:
+    """Does not say whether it chooses sizes."""
+
+    decide = staticmethod(stuck_on_b)
+
+    @property
+    def chooses_sizes(self) -> bool:
+        """Does not return."""
+        asked.append("begin")
+        release.wait()
+        return False
+
+
+class Guarded:
+    """Cannot tell how often its guard decided."""
+
+    decide = staticmethod(stuck_on_b)
+
+    @property
+    def guarded(self) -> int:
+        """Fails."""
+        raise RuntimeError("no guard")
 
 
 def requests(*executors: int) -> list[PlacementRequest]:
@@ -263,3 +319,30 @@ def test_who_waits_for_a_policy_does_something_meanwhile(monkeypatch: pytest.Mon
     made.decide(VIEW, requests(99))
     assert (made.waited, made.faults) == (1, 0)
     made.close()
+
+
+def test_nobody_else_runs_the_code_of_a_policy(deciders: Callable[..., PolicyRunner]) -> None:
+    """What it returned is made of plain values by then: explaining it in the loop calls nothing of its."""
+    event, (explanation,) = deciders(":decides_elsewhere").decide(VIEW, requests(2))
+    assert [placement.vm_ids for placement in event.placements] == [("id-vm-1",) * 2]
+    assert explanation.decision == "place"
+    assert asked == []
+
+
+def test_one_that_does_not_say_what_it_is_is_followed_by_the_fallback(
+    deciders: Callable[..., PolicyRunner],
+) -> None:
+    """Neither who chooses it nor the loop waits for it longer than for a decision."""
+    chosen = deciders(":Learns", seconds=0.2)
+    event, _ = chosen.decide(VIEW, requests(2))
+    assert [placement.vm_ids for placement in event.placements] == [("id-vm-1",) * 2]
+    assert asked == ["begin"]
+    assert chosen.status().faults == 1
+
+
+def test_counts_that_cannot_be_read_cost_nothing(deciders: Callable[..., PolicyRunner]) -> None:
+    """Neither the decision nor whoever asks how the policy has been doing."""
+    chosen = deciders(":Guarded")
+    event, _ = chosen.decide(VIEW, requests(2))
+    assert [placement.vm_ids for placement in event.placements] == [("id-vm-3",) * 2]
+    assert (chosen.status().faults, chosen.status().guarded) == (0, 0)
