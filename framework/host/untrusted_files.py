@@ -33,8 +33,11 @@ def open_beneath(folder: Path, name: str) -> int:
     No part of `name` may be a link; those of `folder` may, they are the caller's.
 
     FileNotFoundError when it, or the folder, is not there. UntrustedFileError when it is a link, a FIFO, a
-    device, a folder, a file with another name elsewhere, or is reached through a link. OSError when it cannot
-    be opened.
+    device, a folder, a file with another name elsewhere or of another owner than its folder, or is reached
+    through a link. OSError when it cannot be opened.
+
+    Where the kernel lets users link files that are not theirs (`fs.protected_hardlinks`), the other name may
+    be gone by now, and with it the sign that there was one: so the owner counts as well.
     """
     *parents, last = PurePosixPath(name).parts
     if ".." in (*parents, last) or name.startswith("/"):
@@ -46,14 +49,22 @@ def open_beneath(folder: Path, name: str) -> int:
             os.close(at)
             at = below
         file = _open(last, _FILE, at, name)
+        owner = os.fstat(at).st_uid
     finally:
         os.close(at)
-    status = os.fstat(file)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+    if fault := _fault(os.fstat(file), owner):
         os.close(file)
-        what = "a file with a second name elsewhere" if stat.S_ISREG(status.st_mode) else "not a regular file"
-        raise UntrustedFileError(f"{name}: is {what}")
+        raise UntrustedFileError(f"{name}: is {fault}")
     return file
+
+
+def _fault(status: os.stat_result, owner: int) -> str:
+    """What a file is that should be the owner's and regular; empty when it is."""
+    if not stat.S_ISREG(status.st_mode):
+        return "not a regular file"
+    if status.st_nlink > 1:
+        return "a file with a second name elsewhere"
+    return "a file of another user than its folder" if status.st_uid != owner else ""
 
 
 def read_part(folder: Path, name: str, offset: int, limit: int) -> bytes:

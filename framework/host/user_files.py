@@ -28,6 +28,11 @@ T = TypeVar("T")
 
 # A FIFO without a writer would hold up the open.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_LIBRARY = ctypes.CDLL(None, use_errno=True)
+#: openat2(2), of Linux 5.6 and later, on all processors, and what it is told not to follow (linux/openat2.h):
+#: links of /proc such as /proc/PID/cwd lead to a place without a look at the rights on the way to it, by the
+#: rights that this process has on others, or as one that is our own.
+_OPENAT2, _AT_FDCWD, _NO_MAGIC_LINKS = 437, -100, 0x02
 #: The number of setgroups(2), which the C library would have all threads do.
 _SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
 #: Seconds for the files of one job.
@@ -133,7 +138,7 @@ def placed(path: Path) -> Path:
     """
     for parent in (path, *path.parents):
         try:
-            descriptor = os.open(parent, os.O_PATH | os.O_CLOEXEC)
+            descriptor = _open(parent, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             continue
         try:
@@ -142,6 +147,21 @@ def placed(path: Path) -> Path:
             os.close(descriptor)
         return Path(os.path.normpath(found / path.relative_to(parent)))
     return path
+
+
+def _open(path: Path, flags: int) -> int:
+    """Open a path by the rights on its way alone; OSError, ELOOP for one that leads through /proc.
+
+    A kernel without openat2(2), or a container that forbids it, follows such links.
+    """
+    how = (ctypes.c_uint64 * 3)(flags, 0, _NO_MAGIC_LINKS)
+    descriptor: int = _LIBRARY.syscall(_OPENAT2, _AT_FDCWD, os.fsencode(path), how, ctypes.sizeof(how))
+    if descriptor >= 0:
+        return descriptor
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EPERM):
+        return os.open(path, flags)
+    raise OSError(number, os.strerror(number), str(path))
 
 
 def _place(descriptor: int) -> Path:
@@ -160,7 +180,7 @@ def opened(path: Path, account: UnixAccount | None = None, *, folders: bool = Fa
     """
     other = not has_rights_of(account)
     try:
-        descriptor = os.open(path, _FLAGS)
+        descriptor = _open(path, _FLAGS)
     except OSError as error:
         if other:
             raise PermissionError(error.errno, error.strerror) from None
@@ -187,14 +207,13 @@ def _may_read(account: UnixAccount, path: Path, status: os.stat_result) -> bool:
 
 def _become(account: UnixAccount) -> None:
     """Grant this thread alone the user's rights on files; it must do nothing else ever after."""
-    library = ctypes.CDLL(None, use_errno=True)
     groups = (ctypes.c_uint32 * len(account.groups))(*account.groups)
     number = _SETGROUPS.get(platform.machine())
     if number is None:
         raise OSError(f"no thread can become another user on {platform.machine()}")
-    if library.syscall(number, len(groups), groups):
+    if _LIBRARY.syscall(number, len(groups), groups):
         raise OSError(ctypes.get_errno(), "setgroups")
-    library.setfsgid(account.gid)
-    library.setfsuid(account.uid)  # from here on without root's rights on files
-    if (library.setfsgid(-1), library.setfsuid(-1)) != (account.gid, account.uid):
+    _LIBRARY.setfsgid(account.gid)
+    _LIBRARY.setfsuid(account.uid)  # from here on without root's rights on files
+    if (_LIBRARY.setfsgid(-1), _LIBRARY.setfsuid(-1)) != (account.gid, account.uid):
         raise OSError(f"no thread can become {account.name}")

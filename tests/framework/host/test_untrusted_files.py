@@ -1,6 +1,7 @@
 """Files that a job may have replaced by something else."""
 
 import os
+import pwd
 import socket
 from pathlib import Path
 
@@ -81,3 +82,20 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
             os.close(open_beneath(tmp_path, name))
             raise FileNotFoundError(name)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files that a user's folder may not have")
+def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    """A linked file whose other name is gone by now, as after a rotation: its owner tells what it was."""
+    folder, secret = tmp_path / "folder", tmp_path / "token"
+    folder.mkdir()
+    secret.write_text("secret")
+    os.link(secret, folder / "stdout")
+    secret.unlink()
+    assert (folder / "stdout").stat().st_nlink == 1
+    nobody = pwd.getpwnam("nobody").pw_uid
+    os.chown(folder, nobody, -1)
+    with pytest.raises(UntrustedFileError, match="of another user than its folder"):
+        open_beneath(folder, "stdout")
+    os.chown(folder / "stdout", nobody, -1)
+    assert read_part(folder, "stdout", 0, 9) == b"secret"

@@ -2,10 +2,13 @@
 
 import contextlib
 import os
+import shutil
+import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -74,6 +77,35 @@ def test_nothing_is_read_that_the_user_may_not(folder: Path) -> None:
     assert os.geteuid() == 0
     (folder / "still root").write_text("here")
     assert (folder / "still root").stat().st_uid == 0
+
+
+@pytest.mark.skipif(ACCOUNT is None, reason="only root can look as another user")
+@pytest.mark.parametrize("way", ["/proc/{pid}/cwd", "/proc/self/cwd", "/proc/{pid}/root{closed}", "link"])
+def test_no_process_is_a_way_around_the_rights(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """A file in a closed folder is not told from one that is not there by way of who works in it."""
+    closed = folder / "closed"
+    closed.mkdir()
+    (closed / "open").write_text("secret")
+    with subprocess.Popen(["sleep", "1000"], cwd=closed) as process:
+        monkeypatch.chdir(closed)
+        closed.chmod(0o755)
+        folder.chmod(0o700)
+        made = tempfile.mkdtemp()
+        Path(made).chmod(0o755)
+        (Path(made) / "link").symlink_to(f"/proc/{process.pid}/cwd")
+        whole = Path(made, way.format(pid=process.pid, closed=closed))
+        told = set()
+        for name in ("open", "nothing"):
+            with pytest.raises(UntrustedFileError) as refused:
+                read(UserFiles(), whole / name)
+            told.add(str(refused.value))
+            shown = UserFiles().look(ACCOUNT, name, partial(placed, whole / name))
+            assert not shown.is_relative_to(folder.resolve())
+        process.kill()
+    assert len(told) == 1
+    shutil.rmtree(made)
 
 
 @pytest.mark.skipif(ACCOUNT is None, reason="only root can look as another user")
