@@ -14,7 +14,8 @@ _STEPS: Sequence[tuple[str, str]] = (
         "`stoker logs {id} --executor N --stderr` has the rest.",
     ),
     (
-        r"SIGKILL|OutOfMemoryError|insufficient memory|OOMKilled|[Mm]emory limit|reserve enough space",
+        r"SIGKILL|OutOfMemoryError|\bMemoryError|insufficient memory|OOMKilled|[Mm]emory limit"
+        r"|reserve enough space",
         "Give the driver more memory (driver.memory, --driver-memory) or the executors (memory), or keep "
         "less in it; `stoker logs {id} --stderr` has the rest.",
     ),
@@ -25,6 +26,16 @@ _STEPS: Sequence[tuple[str, str]] = (
     (
         r"unresolved dependency|resolve[sd]? dependenc",
         "Check the coordinates in packages, and name a repository that has them (repositories).",
+    ),
+    (
+        r"Failed to load class|main class that does not exist",
+        "Name the main class with its package (main_class), and check that the jar has it and is whole: "
+        "`jar tf`.",
+    ),
+    (
+        r"UnsupportedClassVersionError",
+        "Compile it for the Java of its Spark, or ask an operator for a newer one (java_home of "
+        "spark.versions).",
     ),
     (r"No FileSystem for scheme|ClassNotFoundException", "Add the jar that has it: jars or packages."),
     (r"ModuleNotFoundError|ImportError", "Add the module: py_files, or an archive with a Python."),

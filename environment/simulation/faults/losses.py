@@ -88,7 +88,8 @@ def move(batch: Batch, spared: SparedResources, job: int, at: int, to: int) -> N
     state, jobs = batch.state, batch.jobs
     milli_cpus = jobs.milli_cpus[0, job] - spared.milli_cpus[at]
     memory_mib = jobs.memory_mib[0, job] - spared.memory_mib[at]
-    clock, was = state.clock[0], state.placement[0, at]
+    # Of the one kind that is compiled: numba looks for it anew, behind a lock, for each call with another.
+    clock, was = float(state.clock[0]), int(state.placement[0, at])
     state.free_milli_cpus[0, was] += milli_cpus
     state.free_memory_mib[0, was] += memory_mib
     leave_vm(batch, 0, was, clock)

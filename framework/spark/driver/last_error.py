@@ -48,8 +48,15 @@ _CRASH = re.compile(
 )
 #: Crash messages that need no further line.
 _WHOLE = ("Terminating", "java.", "Error opening", "Fatal Python")
-_ERROR = re.compile(r"(?:[\w./ \[\]-]{1,60}: )?(?:fatal )?error: \S", re.IGNORECASE)
+_ERROR = re.compile(r"(?:[\w./ \[\]-]{1,60}: )?(?:fatal|panic|(?:fatal )?error): \S", re.IGNORECASE)
 _OF_JAVA = ("py4j.protocol.Py4JJavaError", "py4j.protocol.Py4JError")
+#: What Python says when its JVM is at its end, out of memory or crashed: the JVM says why.
+_OF_ENDED_JAVA = (
+    *_OF_JAVA,
+    "py4j.protocol.Py4JNetworkError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+)
 
 
 class LastWords(NamedTuple):
@@ -63,16 +70,17 @@ def last_words(stderr: bytes, stdout: bytes) -> LastWords:
     """The line that best explains a driver's failure, in the last `TAIL` bytes of its output.
 
     That is the end of the last Python traceback (Spark prints a Python driver's errors to stdout); where
-    that only tells of Java, or there is none, the last exception of Java, or its cause; else the message of
+    that only tells of Java, or there is none, the last exception of Java, or its cause, or what ended a
+    thread of it or all of it; else the message of
     a JVM or an interpreter that crashed; else the last line that calls itself an error; else, as no error,
     the last line that is neither a log entry below ERROR nor boilerplate.
     """
     complaints, output = meaningful(_lines(stderr)), meaningful(_lines(stdout))
+    python, crash = _python(output) or _python(complaints), _crash(complaints) or _crash(output)
     for found in (
-        _python(output),
-        _python(complaints),
+        python if not (python or "").startswith(_OF_ENDED_JAVA) else _ended(complaints) or crash or python,
         _java(complaints),
-        _crash(complaints) or _crash(output),
+        crash,
         _error(complaints) or _error(output),
     ):
         if found:
@@ -127,6 +135,11 @@ def _crash(lines: Sequence[str]) -> str | None:
 
 def _error(lines: Sequence[str]) -> str | None:
     return next((line.strip() for line in reversed(lines) if _ERROR.match(line)), None)
+
+
+def _ended(lines: Sequence[str]) -> str | None:
+    """What ended a thread of Java; None where nothing did."""
+    return _java(lines) if any(line.startswith("Exception in thread ") for line in lines) else None
 
 
 def _java(lines: Sequence[str]) -> str | None:

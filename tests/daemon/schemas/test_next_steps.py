@@ -75,6 +75,14 @@ def test_a_driver_that_was_killed_quotes_no_banner() -> None:
         ("its driver exited with code 137 (SIGKILL: usually)", "more memory"),
         ("its driver exited with code 1: java.lang.OutOfMemoryError: Java heap space", "driver.memory"),
         ("a.OutOfMemoryError (lost 4 executors; the last, executor 3: Command exited)", "each executor"),
+        ("MemoryError (its driver exited with code 1)", "driver.memory"),
+        ("Error: Failed to load class a.B. (its driver exited with code 101 (Spark's code))", "main_class"),
+        (
+            "java.lang.NoClassDefFoundError: B (its driver exited with code 101 (Spark's code for a main "
+            "class that does not exist))",
+            "main_class",
+        ),
+        ("java.lang.UnsupportedClassVersionError: B has been compiled by a more recent", "java_home"),
         ("its driver exited with code 1: ModuleNotFoundError: No module named 'x'", "py_files"),
         ("its driver exited with code 1: x: [unresolved dependency: a#b;1: not found]", "coordinates"),
         ("its driver exited with code 1: ValueError: no", "stoker logs job-7 --stderr"),

@@ -305,3 +305,26 @@ MINOR = (
 def test_frames_warnings_and_other_loggers_hide_no_error(stderr: str, text: str) -> None:
     """An exception of a group is read in its frame, and entries below ERROR explain no failure."""
     assert last_words(stderr.encode(), b"").text == text
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "py4j.protocol.Py4JError: An error occurred while calling o59.add",
+        "py4j.protocol.Py4JNetworkError: Answer from Java side is empty",
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+    ],
+)
+def test_what_ended_java_explains_what_python_says_then(says: str) -> None:
+    """Python only knows that Java answers no more; where Java says nothing either, that is what is told."""
+    python = f"Traceback (most recent call last):\n  File 'a', line 1\n{says}\n".encode()
+    java = b'Exception in thread "Thread-4" java.lang.OutOfMemoryError: Java heap space\n\tat a.b(C.java:1)\n'
+    assert last_words(java, python).text == "java.lang.OutOfMemoryError: Java heap space"
+    assert last_words(b"", python + CRASHED.encode()).text.startswith("A fatal error has been detected")
+    assert last_words(b"java.io.IOException: a retry\n", python).text == says
+
+
+def test_the_last_line_that_calls_itself_fatal_counts() -> None:
+    """An earlier one, which calls itself an error, may have been got over."""
+    printed = b"Error: not this one, it was tried again\nfatal: no quota for bucket logs\n"
+    assert last_words(printed, b"") == ("fatal: no quota for bucket logs", True)
