@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -22,6 +22,7 @@ from environment.model.messages.options import RELAUNCH_GRACE
 from environment.pools import IdleTimeout, SpotTerms, Terms
 from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.durations.spot_beliefs import SpotBelief
+from environment.simulation.faults import losses
 from environment.simulation.faults.progress import Progress
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
@@ -324,3 +325,20 @@ def test_a_belief_of_spot_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="should be exact, or a number"):
         SpotBelief.read(text)
     assert [str(SpotBelief.read(good)) for good in ("exact", "0", "0.3")] == ["exact", "exact", "0.3"]
+
+
+def test_nothing_is_compiled_anew_for_each_executor_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is passed to compiled code is of one kind: it is looked for behind a lock for each other one."""
+    asked = []
+    for name in ("leave_vm", "take_vm"):
+        compiled = getattr(losses, name)
+        look = compiled._compile_for_args
+
+        def counting(*given: object, look: Callable[..., object] = look, **named: object) -> object:
+            asked.append(given)
+            return look(*given, **named)
+
+        monkeypatch.setattr(compiled, "_compile_for_args", counting)
+    result = run("ff", [work("a", 0.0, 1, 600.0)], pooled(1, spot(60.0, 0.0, 1.0)))
+    assert result.executors_lost > 5
+    assert len(asked) <= 2
