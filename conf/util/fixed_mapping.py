@@ -14,7 +14,7 @@ class FixedMapping(dict[K, V]):
         raise TypeError("this mapping does not change; dict(...) makes a copy that does")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FixedMapping, (dict(self),)

@@ -58,10 +58,8 @@ def _plain(value: Any) -> Any:
         return {_plain(name): _plain(part) for name, part in value.items()}
     if isinstance(value, np.generic):
         return np.generic.item(value)
-    for base in (str, float, int):
-        if isinstance(value, base):
-            return base.__getnewargs__(value)[0]
-    return value
+    base: Any = next((base for base in (str, float, int) if isinstance(value, base)), None)
+    return value if base is None else base.__getnewargs__(value)[0]
 
 
 def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
