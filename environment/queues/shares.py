@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from environment.queues.types import ANY, Queue, Sharing
+from environment.queues.types import Queue, Sharing
 from environment.resources import NOTHING, Resources
 
 #: A queue by its path (None), or one of its users.
@@ -223,7 +223,7 @@ def scopes(sharing: Sharing, queue: str, user: str) -> tuple[Scope, ...]:
     Where users have limits over all queues, `ALL_QUEUES` is on top.
     """
     line = sharing.queues.line(queue)
-    if sharing.most_per_user is not ANY:
+    if sharing.most_per_user:
         line = (_ALL, *line)
     return (*((each.path, None) for each in line), *((each.path, user) for each in line))
 

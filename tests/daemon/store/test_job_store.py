@@ -478,7 +478,7 @@ def test_the_file_is_private(file_store: Store, tmp_path: Path) -> None:
         ("not a url", "URL should be like sqlite"),
         ("sqlite://", "should be a file"),
         ("sqlite:////no/such/folder/s.db", "No such file or directory"),
-        ("sqlite:////", "Is a directory"),
+        ("sqlite:////", "not a regular file"),
         ("postgresql://u:hidden@127.0.0.1:1/db", "127.0.0.1:1"),
     ],
 )
