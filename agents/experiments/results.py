@@ -37,14 +37,14 @@ class ResultsReport:
 REPORTS = (
     ResultsReport(
         "baselines",
-        12.0,
+        5.0,
         reports.report_baselines,
         lambda folder, seeds, runner: reports.report_baselines(folder, seeds, runner, jobs=_QUICK_JOBS),
         seeds=20,
     ),
     ResultsReport(
         "belief",
-        12.0,
+        7.0,
         belief_report.report,
         lambda folder, seeds, runner: belief_report.report(folder, seeds, runner, _QUICK_JOBS),
         seeds=20,

@@ -171,8 +171,8 @@ def _goals(of: Mapping[str, Found]) -> str:
     lines.append(
         "With free sizes jobs may get down to half their cpus and executors, by the profile's curve; they\n"
         "then use fewer core-seconds, so the lower bounds of rigid jobs do not apply. `ogasched` makes\n"
-        "executors smaller in both tables. With `draws=32` plans are also evaluated on samples of the\n"
-        "durations, as wide as the believed error ([belief.md](belief.md)), at eight times the work.\n"
+        "executors smaller in both tables. `draws` is the number of samples of the durations, as wide as\n"
+        "the believed error ([belief.md](belief.md)), on which plans are evaluated: by default 16.\n"
     )
     return "\n".join(lines)
 

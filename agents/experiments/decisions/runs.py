@@ -27,7 +27,7 @@ JUDGED = (
     Contender("ogasched"),
 )
 POLICIES = (*PARTNERS, *JUDGED)
-#: Judged on a few cases only, since it is eight times the work.
+#: Judged on a few cases only, since it is more work.
 DRAWING = tuple(Contender("lookahead", {"beta": beta, "draws": 32}) for beta in (0.5, 1.0))
 #: The share by which a policy of `JUDGED` may be dearer than the cheapest partner, and how many times as long
 #: its longest wait may be as that of `ff`.
