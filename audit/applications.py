@@ -38,6 +38,8 @@ _LONGEST_RUN = 3653 * 86_400.0
 #: Where the application's file lies on the driver's machine is not kept.
 _PATH = re.compile(r" at \S*/")
 _LONGEST_NAME = 200
+#: Starts of applications in one log that are told apart, where it should have one.
+_MOST_STARTS = 1000
 #: Removals that were meant to be; others are losses.
 _MEANT = ("killed by driver", "idle", "decommission", "exit code 0", "exit status: 0", "code 0", "shutdown")
 #: Settings that name the queue of an application, and the type of its VMs.
@@ -218,6 +220,8 @@ class _Reading:
     blocks: dict[str, float] = field(default_factory=dict)
     mib: dict[str, float] = field(default_factory=lambda: {"input": 0.0, "shuffle": 0.0, "spilled": 0.0})
     odd: int = 0
+    # By id and time of their start: more than one where logs were joined.
+    starts: set[tuple[str, float]] = field(default_factory=set)
 
     def note(self, event: Event) -> None:
         """Take an event; one that is not as Spark writes it is counted."""
@@ -246,6 +250,12 @@ class _Reading:
             raise EventLogError(
                 "no application has started in it"
                 + (f"; {counted(lines.bad, 'line')} of {lines.lines} without an event" if lines.bad else "")
+            )
+        if len(self.starts) > 1:
+            ids = sorted({name for name, _ in self.starts})
+            which = f": {', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''}"
+            raise EventLogError(
+                f"{counted(len(self.starts), 'application')} started in it{which}; give each a log of its own"
             )
         notes = list[str]()
         started = self.start["Timestamp"] / _MS
@@ -379,7 +389,9 @@ def _note_log(reading: _Reading, event: Event) -> None:
 
 
 def _note_start(reading: _Reading, event: Event) -> None:
-    time_of(event["Timestamp"])
+    at = time_of(event["Timestamp"])
+    if len(reading.starts) < _MOST_STARTS:
+        reading.starts.add((str(event.get("App ID") or "")[:_LONGEST_NAME], at))
     reading.start = event
 
 

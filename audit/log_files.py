@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Self, cast
 from audit import s3_objects
 from conf.errors import ReportedError
 from conf.util.regular_file import open_regular
-from profiles.event_lines import STATUS, EventLogError, codec, is_rolled, parts_of
+from profiles.event_lines import STATUS, EventLogError, application_of, codec, is_rolled, parts_of
 from profiles.packed import CODECS, unpacked
 
 #: The parts of Databricks' logs: `eventlog-2024-05-01--10-20.gz`, and `eventlog`, the last one.
@@ -137,17 +137,24 @@ def _files(place: str, unpacking: "_Unpacking") -> Iterator[_File | Unread]:
 
 def _walked(folder: Path, name: str, unpacking: "_Unpacking") -> Iterator[_File | Unread]:
     """The files of a folder; an archive that cannot be unpacked is not read, as any other file."""
-    for place, folders, files in os.walk(folder):
+    closed = list[OSError]()
+    for place, folders, files in os.walk(folder, onerror=closed.append):
         folders.sort()
-        for file in sorted(files):
+        links = [each for each in folders if Path(place, each).is_symlink()]
+        for file in sorted([*files, *links]):
             path = Path(place, file)
-            if not path.is_file():
-                continue
             below = str(Path(name, path.relative_to(folder)))
+            if not path.is_file():
+                linked = "a link to a folder; name that as well" if path.is_dir() else ""
+                yield Unread(below, linked or "no regular file, or a link to none")
+                continue
             try:
                 yield from unpacking.files(path, below)
             except LogsError as error:
                 yield Unread(below, str(error).removeprefix(f"{below}: "))
+    for error in closed:
+        below = str(Path(name, Path(str(error.filename)).relative_to(folder)))
+        yield Unread(below, f"cannot be listed: {error.strerror}")
 
 
 class _Header(tarfile.TarInfo):
@@ -175,7 +182,7 @@ class _Unpacking:
 
     def files(self, path: Path, name: str, depth: int = 0) -> Iterator[_File]:
         """The file itself, or those of an archive. LogsError when it cannot be unpacked."""
-        if not name.endswith(ARCHIVES):
+        if not name.lower().endswith(ARCHIVES):
             yield _File(str(path), name, path.stat().st_size)
             return
         try:
@@ -226,25 +233,29 @@ def _objects(place: str) -> Iterator[_File]:
 def _grouped(files: Iterable[_File | Unread]) -> tuple[list[LogFiles], list[Unread]]:
     """Logs by their files: those of a rolled or a Databricks log belong together, others stand alone."""
     logs, unread = list[LogFiles](), list[Unread]()
-    by_folder: dict[str, list[_File]] = {}
+    by_folder: dict[str, dict[str, list[_File]]] = {}
     for file in files:
         if isinstance(file, Unread):
             unread.append(file)
             continue
         folder, _, name = file.name.rpartition("/")
         if is_rolled(name) or name.startswith(STATUS) or _DATABRICKS.fullmatch(name):
-            by_folder.setdefault(folder, []).append(file)
+            of = application_of(name) if is_rolled(name) else ""
+            by_folder.setdefault(folder, {}).setdefault(of, []).append(file)
         elif name.startswith((".", "_")) or name.endswith(".crc"):
             unread.append(Unread(file.name, "a file of the file system, not of Spark"))
         elif not file.size:
             unread.append(Unread(file.name, "empty"))
         else:
             logs.append(LogFiles(file.name, (file.path,), file.size))
-    for folder, group in by_folder.items():
-        try:
-            logs.append(_group(folder, group))
-        except EventLogError as error:
-            unread.append(Unread(folder, str(error)))
+    for folder, groups in by_folder.items():
+        rolled = {of: group for of, group in groups.items() if of}
+        for of, group in (rolled or groups).items():
+            log = f"{folder}/{of}" if len(rolled) > 1 else folder
+            try:
+                logs.append(_group(log, group))
+            except EventLogError as error:
+                unread.append(Unread(log, str(error)))
     return logs, unread
 
 

@@ -46,7 +46,8 @@ def read_logs(
 ) -> ReadLogs:
     """Read every event log in these places; LogsError when there is none, or none can be read.
 
-    With `since`, seconds since the epoch, applications that ended before are left out, and counted as unread.
+    A run of which several logs tell, such as copies, counts once: the others are unread. With `since`,
+    seconds since the epoch, applications that ended before are left out, and counted as unread.
     """
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="stoker-audit-") as scratch:
@@ -59,6 +60,8 @@ def read_logs(
             f"{', '.join(places)}: none of {counted(len(found.logs), 'file')} is an event log of Spark "
             f"({unread[-1].name}: {unread[-1].why})"
         )
+    read, copies = _each_once(read)
+    unread += copies
     earliest = float("-inf") if since is None else since
     kept = [each for each in read if each.ended_at >= earliest]
     unread += [Unread(each.log, "it ended before --since") for each in read if each.ended_at < earliest]
@@ -72,6 +75,17 @@ def read_logs(
         sum(each.log_bytes for each in kept),
         time.perf_counter() - began,
     )
+
+
+def _each_once(read: Sequence[LoggedApplication]) -> tuple[list[LoggedApplication], list[Unread]]:
+    """Runs, and further logs of the same runs; of several the complete one counts, or the longest."""
+    runs: dict[tuple[str, str, float], LoggedApplication] = {}
+    copies = list[Unread]()
+    for each in sorted(read, key=lambda each: (each.cut_short, -each.log_bytes, each.log)):
+        first = runs.setdefault((each.id, each.attempt, each.started_at), each)
+        if first is not each:
+            copies.append(Unread(each.log, f"the same run as {first.log}"))
+    return list(runs.values()), copies
 
 
 def read_log(log: LogFiles, read: Callable[[int], None] = lambda _: None) -> LoggedApplication | Unread:

@@ -18,6 +18,7 @@ LONGEST_LOG = 1 << 30
 LONGEST_LINE = 1 << 26
 #: How Spark calls the files of a log that it divides, beside the one that says whether it is complete.
 _ROLLED = re.compile(r"events_(?P<number>\d{1,9})_.+")
+_PACKED = re.compile(r"\.(gz|lz4|lzf|snappy|zstd)$")
 STATUS, COMPACTED, IN_PROGRESS = "appstatus_", ".compact", ".inprogress"
 #: How every event begins, by Spark's own writer.
 _BEGIN = b'{"Event":"'
@@ -160,6 +161,12 @@ def is_rolled(name: str) -> bool:
     return _ROLLED.fullmatch(Path(name).name) is not None
 
 
+def application_of(rolled: str) -> str:
+    """The application, with its attempt, that such a file is a part of, by its name."""
+    name = Path(rolled).name.removesuffix(COMPACTED).removesuffix(IN_PROGRESS)
+    return _PACKED.sub("", name.split("_", 2)[2])
+
+
 def parts_of(names: Sequence[str]) -> list[str]:
     """The files, by their paths, that make up a log, in order; EventLogError when some are missing.
 
@@ -175,6 +182,12 @@ def parts_of(names: Sequence[str]) -> list[str]:
         return plain
     numbers = {name: int(match["number"]) for name, match in rolled.items()}
     compacted = [numbers[name] for name in rolled if name.endswith(COMPACTED)]
+    several = sorted({application_of(name) for name in rolled})
+    if len(several) > 1:
+        raise EventLogError(
+            f"{Path(names[0]).parent}: holds the event logs of {len(several)} applications "
+            f"({', '.join(several[:3])}{', ...' if len(several) > 3 else ''}); give each a folder of its own"
+        )
     first = max(compacted, default=1)
     kept = {
         numbers[name]: name

@@ -142,9 +142,10 @@ ETL = (
 
 
 def written(folder: Path, events: Iterable[Event], name: str = "app-1") -> Path:
-    """The log as a file of that folder."""
+    """The log as a file of that folder, by the id of its application."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text_of(events))
+    own = f'"App ID":"{name.partition(".")[0]}"'
+    (folder / name).write_text(text_of(events).replace('"App ID":"app-1"', own))
     return folder / name
 
 

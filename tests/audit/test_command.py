@@ -14,7 +14,7 @@ from tests.audit.made_logs import ETL, app_end, app_start, written
 def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Dollars by cause and application, and what was not read or had to be assumed."""
     written(tmp_path, ETL)
-    written(tmp_path, ETL[:-1], "app-2.inprogress")
+    written(tmp_path, [app_start(attempt="2"), *ETL[:2], *ETL[3:-1]], "app-1.inprogress")
     (tmp_path / "notes.txt").write_text("no log\n")
     assert main(["audit", str(tmp_path), "--vm", "m5.xlarge"]) == 0
     text = capsys.readouterr().out

@@ -83,7 +83,8 @@ def test_what_a_daemon_wrote_of_an_executor(tmp_path: Path) -> None:
 
 def test_sums(tmp_path: Path) -> None:
     """By application, user, queue and day; several attempts are one application."""
-    first, second = written(tmp_path, ETL, "1"), written(tmp_path, [app_start(attempt="2"), *ETL[3:]], "2")
+    first = written(tmp_path, ETL, "app-1.1")
+    second = written(tmp_path, [app_start(attempt="2"), *ETL[3:]], "app-1.2")
     later = written(tmp_path, [app_start("other", 86400, app="app-2"), task("1", 86400, 86401)], "3")
     costs = costs_of([read(path) for path in (first, second, later)], Prices(LIST, "big"))
     assert [(line.key, line.count, line.applications) for line in costs.by("application")] == [

@@ -1,5 +1,6 @@
 """Finding, opening and reading logs: every format, folders, archives, S3; what cannot be read is named."""
 
+import errno
 import gzip
 import io
 import json
@@ -16,22 +17,25 @@ import pytest
 from audit.applications import LoggedApplication
 from audit.log_files import LogFiles, LogsError, Unread, find_logs
 from audit.read_logs import ReadLogs, read_log, read_logs
+from profiles.event_lines import EventLogError, parts_of
 from tests.audit.made_logs import ETL, SHARED, added, app_start, task, text_of, written
 from tests.profiles.test_spark_event_log import RECORDED
 
 TEXT = text_of(ETL).encode()
+#: The log of another application, as long.
+OTHER = TEXT.replace(b'"app-1"', b'"app-2"')
 
 
-def packed(codec: str) -> bytes:
+def packed(codec: str, text: bytes = TEXT) -> bytes:
     """The log, packed as Spark packs it."""
     if codec == "gz":
-        return gzip.compress(TEXT)
-    block: bytes = pyarrow.Codec("lz4_raw" if codec == "lz4" else codec).compress(TEXT, asbytes=True)
+        return gzip.compress(text)
+    block: bytes = pyarrow.Codec("lz4_raw" if codec == "lz4" else codec).compress(text, asbytes=True)
     if codec == "zstd":
         return block
     if codec == "snappy":
         return b"\x82SNAPPY\x00" + b"\0\0\0\1" * 2 + len(block).to_bytes(4, "big") + block
-    sizes = len(block).to_bytes(4, "little") + len(TEXT).to_bytes(4, "little")
+    sizes = len(block).to_bytes(4, "little") + len(text).to_bytes(4, "little")
     return b"LZ4Block" + b"\x25" + sizes + b"\0\0\0\0" + block
 
 
@@ -58,11 +62,11 @@ def test_logs_that_spark_packed(codec: str) -> None:
 
 def test_packed_logs_that_were_cut_short(tmp_path: Path) -> None:
     """They count until the last line that can be unpacked."""
-    for codec in ("gz", "zstd"):
-        whole = packed(codec)
+    for codec, text in (("gz", TEXT), ("zstd", OTHER)):
+        whole = packed(codec, text)
         path = tmp_path / codec
         path.write_bytes(whole[: len(whole) * 3 // 4])
-    long = TEXT + TEXT.replace(b'"app-1"', b'"app-2"') * 500
+    long = TEXT.replace(b'"app-1"', b'"app-3"') * 501
     (tmp_path / "long").write_bytes(gzip.compress(long)[:-100])
     read = read_logs([str(tmp_path)])
     assert read.applications[-1].log.endswith("long")
@@ -72,16 +76,16 @@ def test_packed_logs_that_were_cut_short(tmp_path: Path) -> None:
 
 def test_folders_of_one_log(tmp_path: Path) -> None:
     """Rolled logs of Spark and of Databricks are one application each; a missing part is named."""
-    lines = TEXT.splitlines(keepends=True)
+    lines, others = TEXT.splitlines(keepends=True), OTHER.splitlines(keepends=True)
     spark, bricks, broken = (tmp_path / name for name in ("eventlog_v2_app-1", "123/eventlog", "v2_app-2"))
     for folder in (spark, bricks, broken):
         folder.mkdir(parents=True)
     (spark / "appstatus_app-1").touch()
     (spark / "events_1_app-1").write_bytes(b"".join(lines[:6]))
     (spark / "events_2_app-1.gz").write_bytes(gzip.compress(b"".join(lines[6:])))
-    (bricks / "eventlog-2026-11-01--00-10.gz").write_bytes(gzip.compress(b"".join(lines[:4])))
-    (bricks / "eventlog-2026-11-01--00-20.gz").write_bytes(gzip.compress(b"".join(lines[4:8])))
-    (bricks / "eventlog").write_bytes(b"".join(lines[8:]))
+    (bricks / "eventlog-2026-11-01--00-10.gz").write_bytes(gzip.compress(b"".join(others[:4])))
+    (bricks / "eventlog-2026-11-01--00-20.gz").write_bytes(gzip.compress(b"".join(others[4:8])))
+    (bricks / "eventlog").write_bytes(b"".join(others[8:]))
     (broken / "events_2_app-2").write_bytes(TEXT)
     read = read_logs([str(tmp_path)])
     assert dollars(read) == [186, 186]
@@ -113,7 +117,7 @@ def test_s3(monkeypatch: pytest.MonkeyPatch) -> None:
         client = boto3.client("s3")
         client.create_bucket(Bucket="spark-logs")
         client.put_object(Bucket="spark-logs", Key="spark/app-1", Body=TEXT)
-        client.put_object(Bucket="spark-logs", Key="spark/v2/events_1_app-2.gz", Body=gzip.compress(TEXT))
+        client.put_object(Bucket="spark-logs", Key="spark/v2/events_1_app-2.gz", Body=gzip.compress(OTHER))
         client.put_object(Bucket="spark-logs", Key="other/app-3", Body=TEXT)
         read = read_logs(["s3://spark-logs/spark/"])
         names = [each.log.removeprefix("s3://spark-logs/spark/") for each in read.applications]
@@ -138,6 +142,61 @@ def test_what_is_no_log_is_named(tmp_path: Path) -> None:
         "empty": "empty",
         "_SUCCESS": "a file of the file system, not of Spark",
         "random": "no application has started in it; 99 lines of 99 without an event",
+    }
+
+
+def test_a_run_counts_once(tmp_path: Path) -> None:
+    """Copies, an unfinished log beside the complete one, and places within others cost nothing more."""
+    written(tmp_path, ETL)
+    (tmp_path / "app-1.inprogress").write_bytes(TEXT[:-200])
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/copy.gz").write_bytes(packed("gz"))
+    written(tmp_path, [app_start(at=9, attempt="2"), *ETL[3:]], "app-1.second")
+    read = read_logs([str(tmp_path), str(tmp_path / "b")])
+    assert [Path(each.log).name for each in read.applications] == ["app-1", "app-1.second"]
+    same = [Path(each.name).name for each in read.unread if each.why == f"the same run as {tmp_path}/app-1"]
+    assert sorted(same) == ["app-1.inprogress", "copy.gz", "copy.gz"]
+
+
+def test_logs_of_several_applications_are_not_mixed(tmp_path: Path) -> None:
+    """Rolled ones in one folder are read apart; of a file with several, none is taken for the whole."""
+    lines, others = TEXT.splitlines(keepends=True), OTHER.splitlines(keepends=True)
+    for name, parts in (("app-1", lines), ("app-2", others)):
+        (tmp_path / f"appstatus_{name}").touch()
+        (tmp_path / f"events_1_{name}").write_bytes(b"".join(parts[:6]))
+        (tmp_path / f"events_2_{name}.gz").write_bytes(gzip.compress(b"".join(parts[6:])))
+    (tmp_path / "joined").write_bytes(TEXT + OTHER)
+    read = read_logs([str(tmp_path)])
+    assert dollars(read) == [186, 186]
+    assert [each.log for each in read.applications] == [f"{tmp_path}/app-1", f"{tmp_path}/app-2"]
+    (unread,) = read.unread
+    assert unread.why == "2 applications started in it: app-1, app-2; give each a log of its own"
+    with pytest.raises(EventLogError, match=r"of 2 applications \(app-1, app-2\)"):
+        parts_of([str(each) for each in tmp_path.glob("events_*")])
+
+
+def test_what_cannot_be_looked_into_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders that are linked or closed, and links that lead nowhere."""
+    written(tmp_path / "logs", ETL)
+    written(tmp_path / "elsewhere", ETL, "app-2")
+    (tmp_path / "logs/link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "logs/gone").symlink_to(tmp_path / "none")
+    closed = tmp_path / "logs/closed"
+    closed.mkdir()
+    scandir = os.scandir
+
+    def refused(path: Any) -> Any:
+        if path == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    read = read_logs([str(tmp_path / "logs")])
+    assert len(read.applications) == 1
+    assert {Path(each.name).name: each.why for each in read.unread} == {
+        "link": "a link to a folder; name that as well",
+        "gone": "no regular file, or a link to none",
+        "closed": "cannot be listed: Permission denied",
     }
 
 
