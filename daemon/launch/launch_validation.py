@@ -89,7 +89,7 @@ class LaunchCheck:
         application = application_of(spec)
         check_first_heap(application.conf, "executor", application.heap_mib(spec.memory_mib))
         application.check()
-        check_resources(application.conf, spec.resources)
+        check_resources(application.conf, spec.resources, spec.fewest_cpus or spec.most_cpus)
         check_shares(application.conf, spark.line)
         if driver_of(spec, self.config).on == "client":
             return  # it has its files itself

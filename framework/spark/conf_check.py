@@ -6,8 +6,10 @@
 import re
 from collections.abc import Mapping
 
+from conf.util.counted import counted
 from framework.spark.executor_resources import executor_resources
-from framework.spark.property_values import number, seconds, size_bytes
+from framework.spark.memory import executor_cores
+from framework.spark.property_values import factor, number, seconds, size_bytes
 from framework.spark.treatments import treatment
 
 #: Options of Java that Spark looks through, and where it wants a heap to be given.
@@ -46,8 +48,17 @@ def check_conf(conf: Mapping[str, str]) -> None:
             raise ValueError(f"conf: {key} should be between 0 and 1 (was {text})")
 
 
-def check_resources(conf: Mapping[str, str], resources: Mapping[str, float]) -> None:
-    """Raise ValueError where Spark's settings of resources exceed the resources of the executors on VMs."""
+def check_resources(conf: Mapping[str, str], resources: Mapping[str, float], cpus: float) -> None:
+    """Raise ValueError where Spark's settings of resources exceed the resources of the executors on VMs.
+
+    `cpus` are the fewest that an executor may have: no task runs on one with fewer cores than a task takes.
+    """
+    name = "spark.task.cpus"
+    if (text := conf.get(name, "").strip()) and factor(name, text) > executor_cores(cpus):
+        raise ValueError(
+            f"conf: {name}={text} is more than the {counted(executor_cores(cpus), 'core')} of an executor "
+            f"of {counted(cpus, 'cpu')}: raise cpus"
+        )
     for name, amount in executor_resources(conf, 1).items():
         if resources.get(name, 0.0) < amount:
             raise ValueError(

@@ -158,6 +158,14 @@ def test_resources_by_sparks_settings_are_taken_from_vms(door: Door) -> None:
             door.submit(1, conf=conf, resources=resources)
 
 
+@pytest.mark.parametrize("cpus", [2.0, 2.9, CpuBounds(min=2, max=8)])
+def test_a_task_takes_no_more_cores_than_any_executor_may_have(door: Door, cpus: float | CpuBounds) -> None:
+    """By conf as by spark-submit: else no task would ever run, while the executors stay."""
+    door.launcher.check(JobSpec(app=APP, cpus=cpus, conf={"spark.task.cpus": "2"}))
+    with pytest.raises(ValueError, match=r"spark\.task\.cpus=3 is more than the 2 cores of an executor"):
+        door.launcher.check(JobSpec(app=APP, cpus=cpus, conf={"spark.task.cpus": "3"}))
+
+
 def test_a_tasks_part_of_a_unit_is_one_that_its_spark_takes(door: Door) -> None:
     """Spark 3.5 ends with the application's start where a task has more than half of a unit and not all."""
 
