@@ -11,6 +11,7 @@ from audit.executor_use import CAUSES
 from audit.over_time import cores_over_time
 from audit.prices import Prices
 from audit.read_logs import ReadLogs
+from conf.util.csv_cells import cell
 
 if TYPE_CHECKING:
     from audit.savings.changes import Change
@@ -64,7 +65,7 @@ def write_csv(costs: Costs, by: str, out: TextIO) -> None:
         dollars = [round(value, _DIGITS) for value in (line.total, *line.dollars)]
         rest = [line.seconds, line.core_seconds.total, line.spilled_mib]
         writer.writerow(
-            [line.key, line.count, *dollars, *(round(each, 3) for each in rest), line.failed_tasks]
+            [cell(line.key), line.count, *dollars, *(round(each, 3) for each in rest), line.failed_tasks]
         )
 
 
@@ -89,7 +90,7 @@ def write_changes_csv(savings: "Savings", out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
     rows = [_change(each) for each in savings.changes]
     writer.writerow(_COLUMNS)
-    writer.writerows([row[column] for column in _COLUMNS] for row in rows)
+    writer.writerows([cell(row[column]) for column in _COLUMNS] for row in rows)
 
 
 #: Columns of changes in CSV, and their keys in JSON.

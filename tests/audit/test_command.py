@@ -20,9 +20,9 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "for 1 application in 2 attempts" in text
     assert "tasks that were done" in text
-    assert "1 of 2 logs end before their application" in text
+    assert "cut off before the application's end: 1 of 2 logs" in text
     assert "1 file not read: " in text
-    assert "do not tell a VM type" not in text
+    assert "without a VM type" not in text
 
 
 def test_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,6 +39,18 @@ def test_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert float(row["dollars"]) == told["total"]["dollars"]
 
 
+def test_names_in_csv_are_no_formulas_and_steer_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An application writes its log itself."""
+    written(tmp_path, [*ETL[:2], app_start("=1+1"), *ETL[3:]])
+    written(tmp_path, [*ETL[:2], app_start("\x1b]0;owned\x07"), *ETL[3:]], "app-2")
+    arguments = ["audit", str(tmp_path), "--vm", "m5.xlarge", "-o", "csv", "--by", "application"]
+    assert main(arguments) == 0
+    rows = [line.partition(",")[0] for line in capsys.readouterr().out.splitlines()]
+    assert sorted(rows) == ["'=1+1", r"\x1b]0;owned\x07", "application"]
+
+
 def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each is one line with what to do, and exit code 2."""
     empty, idle = tmp_path / "empty", tmp_path / "idle"
@@ -50,7 +62,7 @@ def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, text in (
         ([str(empty)], "holds no event log; name the folder of spark.eventLog.dir"),
         ([str(tmp_path / "none")], "does not exist; name a folder"),
-        ([str(idle)], "no executor is in any of 1 logs"),
+        ([str(idle)], "an executor is in none of 1 log,"),
         ([log, "--prices", str(types)], "no VM type is known in the prices"),
         ([log, "--prices", "mars"], "known are ec2-us-east-1"),
         ([log, "--vm", "m9.huge"], "add its price there"),

@@ -84,6 +84,8 @@ def _focus(client: "Stoker", days: Iterable[str]) -> int:
 
     from stoker.answers import FocusRow
 
+    from conf.util.csv_cells import cell
+
     lines = csv.writer(sys.stdout, lineterminator="\n")
     columns = list(FocusRow.__annotations__)
     lines.writerow(columns)
@@ -93,7 +95,7 @@ def _focus(client: "Stoker", days: Iterable[str]) -> int:
             page = client.bill_in_focus(each, after=after)
             for row in page["rows"]:
                 cells: Json = row
-                lines.writerow([_cell(cells[name]) for name in columns])
+                lines.writerow([cell(cells[name]) for name in columns])
             if (after := page["next"]) is None:
                 break
     return 0
@@ -211,9 +213,4 @@ def _rows(answer: Json) -> Iterator[Sequence[object]]:
     rest = [{**answer["rest"], "key": "(others)"}] if answer["rest"] else []
     for line in (*answer["lines"], *rest):
         kinds = (line[kind] for kind in KINDS)
-        yield _cell(line["key"]), line["total"], *kinds, line["difference"], line["lost"], line["memory"]
-
-
-def _cell(key: object) -> object:
-    """A number, or a text that no spreadsheet takes for a formula; empty for None."""
-    return f"'{key}" if isinstance(key, str) and key.startswith(("=", "+", "-", "@", "\t", "\r")) else key
+        yield line["key"], line["total"], *kinds, line["difference"], line["lost"], line["memory"]

@@ -17,7 +17,7 @@ def look_at_daemon(report: DoctorReport, url: str, token_file: Path | None, ca: 
     from stoker import Stoker, StokerError
 
     def find(what: str, advice: str) -> None:
-        report.findings.append(DoctorFinding(_CHECK, f"{url.strip()}: {what}", advice))
+        report.findings.append(DoctorFinding(_CHECK, f"{url}: {what}", advice))
 
     report.looked_at[_CHECK] = 1
     try:

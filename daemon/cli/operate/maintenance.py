@@ -23,7 +23,7 @@ from daemon.cli.shared.daemon_config import (
     url_of,
 )
 from daemon.cli.shared.errors import CommandError, naming
-from daemon.cli.shared.options import Ca, Output, TokenFile, print_json
+from daemon.cli.shared.options import Ca, Output, TokenFile, notice, print_json
 
 if TYPE_CHECKING:
     from daemon.maintenance.doctor_report import DoctorReport
@@ -120,6 +120,7 @@ def doctor(
     from framework.spark import SparkHomes
 
     loaded, folder = read_config(config, settings)
+    url = (url or "").strip()
     if url and config is None and not Path(loaded.data_dir).expanduser().is_dir():
         there = DoctorReport()
         look_at_daemon(there, url, token_file, ca)
@@ -158,7 +159,7 @@ def _told(report: "DoctorReport", output: str) -> int:
         return 0 if report.well else 1
     for finding in report.findings:
         print(visible(f"{finding.check}: {finding.what}"))
-        print(f"  {'mended' if finding.mended else finding.advice}")
+        print(visible(f"  {'mended' if finding.mended else finding.advice}"))
     looked_at = ", ".join(f"{check.replace('_', ' ')} {number}" for check, number in report.looked_at.items())
     left = sum(not finding.mended for finding in report.findings)
     print(f"Looked at: {looked_at}.")
@@ -219,7 +220,7 @@ def prune(
         )
         kept = store.jobs.ended.kept().jobs - (pruned.jobs if dry_run else 0)
     for trouble in pruned.troubles[:20]:
-        print(f"stoker: not removed: {trouble}", file=sys.stderr)
+        notice(f"not removed: {trouble}")
     if output == "json":
         answer = {"jobs": pruned.jobs, "bytes": pruned.size, "dry_run": dry_run, "kept": kept}
         answer |= {"files": files, "file_bytes": size_of_files}

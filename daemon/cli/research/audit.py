@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from conf.util.counted import counted
 from daemon.cli.cluster.bill import day
 from daemon.cli.research.audit_savings import Files, saved
 from daemon.cli.shared.errors import CommandError, writing
@@ -166,8 +167,8 @@ def audited(logs: list[str], prices: str, vm: str, since: float | None) -> "Audi
     found = AuditResult(read, listed, costs_of(read.applications, listed))
     if found.costs.without_executors == len(found.costs.each):
         raise CommandError(
-            f"{', '.join(logs)}: no executor is in any of {len(found.costs.each)} logs, so nothing has a "
-            "cost; name logs of applications that ran tasks"
+            f"{', '.join(logs)}: an executor is in none of {counted(len(found.costs.each), 'log')}, so "
+            "nothing has a cost; name logs of applications that ran tasks"
         )
     return found
 

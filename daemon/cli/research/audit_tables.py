@@ -111,18 +111,17 @@ def between(saving: "DollarRange") -> str:
 
 def _cautions(audit: AuditResult) -> Iterator[str]:
     costs, read = audit.costs, audit.read
-    count = len(costs.each)
+    logs = counted(len(costs.each), "log")
     if costs.without_type:
-        known = f"{costs.without_type} of {count} logs do not tell a VM type"
-        yield f"{known}: priced by cores and memory (--vm TYPE)"
+        yield f"without a VM type: {costs.without_type} of {logs}, priced by cores and memory (--vm TYPE)"
     if costs.without_executors:
-        yield f"{costs.without_executors} of {count} logs have no executor: they cost nothing here"
+        yield f"without an executor: {costs.without_executors} of {logs}, at no cost here"
     cut = sum(each.cut_short for each in read.applications)
     if cut:
-        yield f"{cut} of {count} logs end before their application: counted until their last event"
+        yield f"cut off before the application's end: {cut} of {logs}, counted until the last event"
     noted = sum(bool(each.notes) for each in read.applications)
     if noted:
-        yield f"{noted} of {count} logs were read with assumptions; -o json names them"
+        yield f"read with assumptions: {noted} of {logs}; -o json names them"
     if read.unread:
         some = "; ".join(f"{each.name}: {each.why}" for each in read.unread[:_UNREAD])
         more = f"; and {len(read.unread) - _UNREAD} more (-o json)" if len(read.unread) > _UNREAD else ""

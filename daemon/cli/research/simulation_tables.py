@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stoker.characters import visible
 
 from conf.util.counted import counted
+from conf.util.csv_cells import cell
 from daemon.cli.shared.errors import naming
 
 if TYPE_CHECKING:
@@ -260,6 +261,6 @@ def print_rows(runs: "list[SimulatedRun]", by: str) -> None:
     writer = None
     for row in rows_of(runs, by):
         if writer is None:
-            writer = csv.DictWriter(sys.stdout, [*row], lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(row)
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(row)
+        writer.writerow(map(cell, row.values()))

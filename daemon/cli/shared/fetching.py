@@ -87,7 +87,10 @@ def show(answer: Fetched, output: str) -> int:
         import csv
         import sys
 
-        csv.writer(sys.stdout, lineterminator="\n").writerows(answer.rows)
+        from conf.util.csv_cells import cell
+
+        lines = csv.writer(sys.stdout, lineterminator="\n")
+        lines.writerows(map(cell, row) for row in answer.rows)
     elif isinstance(answer.shown, str):
         print(visible(answer.shown))
     else:

@@ -133,6 +133,23 @@ def test_doctor_looks_at_users(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "nowhere.yaml: cannot be read: No such file" in capsys.readouterr().out
 
 
+def test_names_of_a_jobs_files_steer_no_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that cannot be removed is named by a path that the job chose."""
+
+    def stays(path: Path) -> None:
+        raise PermissionError(1, "Operation not permitted", f"{path}/\x1b]0;owned\x07\x9b2J")
+
+    monkeypatch.setattr("daemon.maintenance.pruning.remove", stays)
+    for job in ("job-1", "job-2"):
+        (folder / "jobs" / job).mkdir(parents=True)
+    assert run(folder, "prune", "--older-than", "1m") == 0
+    error = capsys.readouterr().err
+    assert r"\x1b]0;owned\x07\x9b2J" in error
+    assert error.replace("\n", "").isprintable()
+
+
 def test_the_doctor_looks_at_the_daemon_of_the_environment(
     daemon: Daemon, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,5 +163,8 @@ def test_the_doctor_looks_at_the_daemon_of_the_environment(
     monkeypatch.setenv("STOKER_URL", "http://127.0.0.1:9")
     assert main(nowhere) == 1
     assert "daemon: http://127.0.0.1:9: " in capsys.readouterr().out
+    for blank in ("", " "):  # as without one
+        monkeypatch.setenv("STOKER_URL", blank)
+        assert main(nowhere) == 2
     monkeypatch.delenv("STOKER_URL")
     assert main(nowhere) == 2
