@@ -4,7 +4,7 @@ Routes call the scheduler or the store and answer with a body of `daemon.schemas
 checks each request first; `http/server/problem_details.py` has the error responses.
 """
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from daemon.auth.access import access_of
 from daemon.http.app_options import AppOptions
@@ -14,7 +14,7 @@ from daemon.http.routes.jobs import add_job_routes
 from daemon.http.routes.operate import add_operation_routes
 from daemon.http.routes.spark import add_spark_routes, answer_in_spark_words
 from daemon.http.server.gate import Gate
-from daemon.http.server.problem_details import handle_problems
+from daemon.http.server.problem_details import handle_problems, no_lost_query
 from daemon.http.server.scheduler_interface import Leadership
 from daemon.page.routes import add_page
 from daemon.store.job_store import Store
@@ -29,6 +29,7 @@ def create_app(leadership: Leadership, store: Store, options: AppOptions) -> Fas
         docs_url=None,  # its page loads scripts from elsewhere: ours is among the page's files
         redoc_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(no_lost_query)],
     )
     access = access_of(
         lambda: app.routes,

@@ -31,6 +31,8 @@ log = structlog.get_logger("api")
 MEDIA_TYPE = "application/problem+json"
 #: Number of wrong values of one request that are reported.
 _MOST_ERRORS = 100
+#: Methods that change nothing; characters of an unknown key that are repeated.
+_READS, _LONGEST_KEY = frozenset({"GET", "HEAD"}), 100
 
 
 class FieldError(DocumentedModel):
@@ -102,6 +104,17 @@ def handle_problems(app: FastAPI) -> None:
     """Answer every error that a route or the routing raises with a problem."""
     for kind in (RequestValidationError, HTTPException, *REFUSED):
         app.add_exception_handler(kind, answer)
+
+
+async def no_lost_query(request: Request) -> None:
+    """Refuse a change with a query that its route does not read: ?dry_run=true would change all the same."""
+    route = request.scope.get("route")
+    if request.method in _READS or not request.url.query or not isinstance(route, APIRoute):
+        return
+    if not route.dependant.query_params:
+        name = next(iter(request.query_params), request.url.query)[:_LONGEST_KEY]
+        detail = f"{name}: unknown key; this request has no query"
+        raise RejectedError(422, "The request is not valid", detail)
 
 
 #: Exceptions of the scheduler and the store that have an answer.

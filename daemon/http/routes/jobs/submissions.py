@@ -145,7 +145,8 @@ class ShortWay:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        asked = _read(scope) if scope.get("path") == PATH and scope.get("method") == "POST" else None
+        ours = scope.get("path") == PATH and scope.get("method") == "POST" and not scope.get("query_string")
+        asked = _read(scope) if ours else None
         if asked is None:
             await self._app(scope, receive, send)
             return

@@ -199,3 +199,32 @@ def test_what_comes_meanwhile_goes_when_the_batch_is_answered(
     answers = asyncio.run(behind_one_that_hangs(hanging, hanging.let_go.set))
     assert [answer.status_code for answer in answers] == [201] * 51
     assert hanging.batches == [1, 50]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/jobs?dry_run=true", JOB),
+        ("POST", "/v1/jobs/job-1/kill?dry_run", b""),
+        ("DELETE", "/v1/jobs/job-1?dry_run=true", b""),
+        ("PUT", "/v1/policy?dry_run=true", b'{"name": "rr"}'),
+        ("POST", "/v1/what-if?seconds=5", b"{}"),
+    ],
+)
+def test_a_query_that_nobody_reads_changes_nothing(app: FastAPI, method: str, path: str, body: bytes) -> None:
+    """A client that asked for a trial, as other APIs have it, must not get the real thing."""
+
+    async def asked() -> tuple[httpx.Response, ...]:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://localhost"
+        ) as client:
+            await client.post("/v1/jobs", content=JOB, headers=[JSON])
+            refused = await client.request(method, path, content=body, headers=[JSON])
+            read = await client.get("/v1/jobs/job-1?x=1")
+            return refused, read, await client.get("/v1/jobs")
+
+    refused, read, listed = asyncio.run(asked())
+    assert refused.status_code == 422
+    assert refused.json()["detail"].endswith(": unknown key; this request has no query")
+    assert read.json()["state"] == "queued"
+    assert len(listed.json()["jobs"]) == 1
