@@ -144,7 +144,8 @@ class SmallScheduler:
 
         def job(job_id: str) -> Job:
             asked = (spec.type, Resources.of(spec.most_cpus, spec.memory_mib), spec.most_executors)
-            return Job(job_id, *asked, now, name=spec.label, owner=spec.owner, queue=spec.queue)
+            who = {"name": spec.label, "owner": spec.owner, "queue": spec.queue, "group": spec.group}
+            return Job(job_id, *asked, now, **who)
 
         return job
 

@@ -42,11 +42,30 @@ def kill(client: "Stoker", job_ids: JobIds, output: Output = "table") -> int:
 def _kill(client: "Stoker", job_id: str) -> Fetched:
     from daemon.cli.shared.follow import ENDED
 
-    answer = client.kill_group(job_id) if is_group(job_id) else client.kill(job_id)
+    group = is_group(job_id)
+    if group:
+        _check_meaning(client, job_id)
+    answer = client.kill_group(job_id) if group else client.kill(job_id)
+    ended = f"{'Group' if group else 'Job'} {answer['id']}"
     if answer["state"] in ENDED:
-        return Fetched(answer, f"Job {answer['id']} has ended: {answer['state']}.")
+        return Fetched(answer, f"{ended} has ended: {answer['state']}.")
     shows = f"`stoker job {answer['id']}` shows when it has"
-    return Fetched(answer, f"Job {answer['id']} is being ended; {shows}.")
+    return Fetched(answer, f"{ended} is being ended; {shows}.")
+
+
+def _check_meaning(client: "Stoker", group: str) -> None:
+    """Raise CommandError where a job outside of the group, which has not ended, has its name."""
+    from daemon.cli.shared.follow import ENDED
+
+    try:
+        job = client.job(group)
+    except StokerError:  # there is none, or more than one
+        return
+    if job["state"] not in ENDED and group not in (job["group"], job["array"]):
+        raise CommandError(
+            f"{group} is a group, and {job['id']} is called so, too: give the job's id, or the ids of the "
+            f"group's jobs (`stoker jobs --group {group} -o name`)"
+        )
 
 
 @fetches()

@@ -36,6 +36,23 @@ def test_several_are_killed_whichever_is_not_there(two: Daemon, capsys: Capture)
     assert [line.split()[1] for line in said.out.splitlines()] == ["job-1", "job-2"]
 
 
+def test_a_name_with_two_meanings_kills_neither(daemon: Daemon, tmp_path: Path, capsys: Capture) -> None:
+    """A group, and a job outside of it that is called so; one of its own jobs may be called so."""
+    app = tmp_path / "count.py"
+    app.write_text("")
+    assert daemon.run("submit", "--name", "etl", str(app)) == 0
+    assert daemon.run("submit", "--name", "load", "--group", "etl", str(app)) == 0
+    assert daemon.run("submit", "--name", "nightly", "--group", "nightly", str(app)) == 0
+    capsys.readouterr()
+    assert daemon.run("kill", "etl") == 2
+    assert "etl is a group, and job-1 is called so, too: give the job's id" in capsys.readouterr().err
+    assert [daemon.cast.store.jobs.get(f"job-{n}").state for n in (1, 2)] == ["queued"] * 2
+    assert daemon.run("kill", "nightly") == 0
+    assert capsys.readouterr().out == "Group nightly has ended: killed.\n"
+    daemon.cast.put("job-1", "finished", "", finished_at=time.time())
+    assert daemon.run("kill", "etl") == 0
+
+
 def test_several_are_waited_for(two: Daemon, capsys: Capture) -> None:
     """All of them are told, and one that failed decides."""
     two.cast.put("job-1", "failed", "no", finished_at=time.time())
