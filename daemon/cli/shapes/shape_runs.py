@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from conf.util.counted import counted
+from daemon.cli.shared.options import notice
 from daemon.cli.shared.progress import progress_bar
 from profiles.shapes.runs import ShapeRun
 from profiles.shapes.sources import of_measured, read_table, sized
@@ -11,6 +13,8 @@ from profiles.shapes.sources import of_measured, read_table, sized
 _MIB = 1 << 20
 #: Jobs of a daemon, the newest, that are read.
 _JOBS = 5000
+#: Files that were not read which are named.
+_NAMED = 5
 
 
 def read_places(places: Sequence[str]) -> list[ShapeRun]:
@@ -49,4 +53,13 @@ def _of_logs(places: Sequence[str]) -> list[ShapeRun]:
         read = read_logs(
             places, None, lambda done, total, what: progress(done // _MIB, -(-total // _MIB), f"MiB, {what}")
         )
-    return sized(run for run in map(shape_run, read.applications) if run is not None)
+    found = [shape_run(each) for each in read.applications]
+    runs = [run for run in found if run is not None]
+    if read.unread:
+        some = "; ".join(f"{each.name}: {each.why}" for each in read.unread[:_NAMED])
+        more = f"; and {len(read.unread) - _NAMED} more" if len(read.unread) > _NAMED else ""
+        notice(f"{counted(len(read.unread), 'file')} not read: {some}{more}")
+    if len(runs) < len(found):
+        left = f"{len(found) - len(runs)} of {counted(len(found), 'application')}"
+        notice(f"{left} left out: cut off, or with executors that changed, were lost or have no known size")
+    return sized(runs)

@@ -108,8 +108,13 @@ def test_event_logs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str])
             app_end(60 / executors + 10),
         ]
         written(tmp_path, events, f"app-{number}")
-    found = _json(capsys, "--runs", str(tmp_path), "--cluster", "paper")
+    (tmp_path / "notes.txt").write_text("no log\n")
+    assert main(["shapes", "etl", "--runs", str(tmp_path), "--cluster", "paper", "-o", "json"]) == 0
+    out, error = capsys.readouterr()
+    found = json.loads(out)
     assert (found["runs"], found["shapes_run"]) == (2, 2)
+    assert f"1 file not read: {tmp_path}/notes.txt: no application has started in it" in error
+    assert "1 of 3 applications left out: cut off, or with executors that changed" in error
 
 
 def test_one_shape_is_too_few(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
