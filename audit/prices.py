@@ -14,6 +14,7 @@ from audit.applications import Executor, LoggedApplication
 from conf.errors import ReportedError
 from conf.loader import SHIPPED, ConfigError, find, load
 from conf.schema.prices import PriceList, VmPrice
+from conf.util.counted import counted
 
 _MIB_PER_GIB = 1024
 _LONGEST = 1 << 20
@@ -121,10 +122,15 @@ def _of_csv(path: Path) -> PriceList:
     types = {}
     for number, row in enumerate(rows, 2):
         columns = {key for key in row if key is not None}
+        if None in row or None in row.values():  # 0,192 for 0.192 would be a price of 0
+            raise ConfigError(
+                f"{path}:{number}: should have {counted(len(columns), 'column')}, as its header"
+            )
         if not {*_COLUMNS} <= columns <= {*_COLUMNS, *_OPTIONAL}:
             wanted = f"{','.join(_COLUMNS)}, and {' and '.join(_OPTIONAL)} if need be"
             raise ConfigError(f"{path}: its columns should be {wanted}, found {','.join(sorted(columns))}")
-        types[str(row["type"])] = _row(path, number, row)
+        if types.setdefault(row["type"], price := _row(path, number, row)) is not price:
+            raise ConfigError(f"{path}:{number}: {row['type']}: has a price in an earlier line")
     try:
         return PriceList(types=types, source=path.name)
     except ValueError:

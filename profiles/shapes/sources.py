@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from conf.util.counted import counted
 from profiles.runs import MeasuredRun
 from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 
@@ -23,8 +24,8 @@ def read_table(path: Path) -> list[ShapeRun]:
     (runs of one job do the same work), input_gib, vm, dollars_per_hour (of all executors) and speed.
     """
     try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            reader = csv.DictReader(lines)
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            reader = csv.DictReader(lines, strict=True)
             named = reader.fieldnames or ()
             if missing := [column for column in COLUMNS if column not in named]:
                 raise ShapeError(f"{path}: has no column {missing[0]}; should have {', '.join(COLUMNS)}")
@@ -34,12 +35,15 @@ def read_table(path: Path) -> list[ShapeRun]:
                 )
             found = list[UnsizedRun]()
             for row in reader:
+                if None in row or None in row.values():
+                    wanted = f"should have {counted(len(named), 'column')}, as its header"
+                    raise ShapeError(f"{path}, line {reader.line_num}: {wanted}")
                 try:
                     found.append(_run(row))
                     sized(found[-1:])
                 except (ValueError, TypeError) as error:
                     raise ShapeError(f"{path}, line {reader.line_num}: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ShapeError(f"{path}: cannot be read: {error}") from None
     if not found:
         raise ShapeError(f"{path}: has no run; should have one a line")
@@ -50,7 +54,7 @@ def _run(row: Mapping[str, str]) -> "UnsizedRun":
     cores, memory = float(row["cpus"]), float(row["memory_gib"])
     shape = JobShape(
         row.get("vm") or f"{cores:g}x{memory:g}",
-        int(row["executors"]),
+        _whole(row["executors"]),
         cores,
         memory,
         float(row.get("dollars_per_hour") or UNPRICED),
@@ -58,6 +62,13 @@ def _run(row: Mapping[str, str]) -> "UnsizedRun":
     )
     gib = float(row["input_gib"]) if row.get("input_gib") else None
     return UnsizedRun(row["type"], gib, shape, float(row["seconds"]), row.get("job") or "")
+
+
+def _whole(text: str) -> int:
+    """A whole number, also as 2.0, as pandas writes it."""
+    if not float(text).is_integer():
+        raise ValueError(f"executors: should be a whole number, found {text}")
+    return int(float(text))
 
 
 def of_measured(runs: Iterable[MeasuredRun]) -> list[ShapeRun]:

@@ -127,6 +127,13 @@ def test_lists_of_ones_own(tmp_path: Path) -> None:
     path.write_text("type,cpus,memory,price_per_hour\nbig,four,8g,3.6\n")
     with pytest.raises(ConfigError, match=r"mine\.csv:2: should be as in m5\.xlarge"):
         load_prices(str(path))
+    for row in ("big,4,8g,0,192", "big,4,8g"):
+        path.write_text(f"type,cpus,memory,price_per_hour\n{row}\n")
+        with pytest.raises(ConfigError, match=r"mine\.csv:2: should have 4 columns, as its header"):
+            load_prices(str(path))
+    path.write_text("type,cpus,memory,price_per_hour\nbig,4,8g,3.6\nbig,4,8g,9\n")
+    with pytest.raises(ConfigError, match=r"mine\.csv:3: big: has a price in an earlier line"):
+        load_prices(str(path))
     path.write_text("type,cpus\nbig,4\n")
     with pytest.raises(ConfigError, match="its columns should be type,cpus,memory,price_per_hour"):
         load_prices(str(path))

@@ -96,6 +96,12 @@ def test_a_folder_of_profiles_is_read(tmp_path: Path, capsys: pytest.CaptureFixt
     assert _json(capsys, "--runs", str(tmp_path), "--cluster", "paper")["shapes_run"] == len(_SIZES)
 
 
+def test_a_table_as_other_programs_write_it(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a byte order mark, and whole numbers with a fraction."""
+    table.write_text("\ufeff" + table.read_text().replace("etl,10,2,", "etl,10,2.0,"))
+    assert _json(capsys, "--runs", str(table), "--cluster", "paper")["shapes_run"] == len(_SIZES)
+
+
 def test_event_logs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the name of the application, without its date; runs with dynamic allocation have no one shape."""
     for number, (executors, dynamic) in enumerate([(1, "false"), (2, "false"), (4, "true")]):
@@ -155,6 +161,9 @@ def test_bad_input_is_one_line(
     [
         ("type,", "kind,", "runs.csv: has no column type; should have type, executors, cpus"),
         (",vm,", ",machine,", "column machine is unknown; known are type"),
+        ("etl,10,2,", "etl,1,0,2,", "runs.csv, line 2: should have 8 columns, as its header"),
+        ("etl,10,2,", "etl,10,2.5,", "runs.csv, line 2: executors: should be a whole number, found 2.5"),
+        ("etl,10,2,", 'etl,10,"2"x,', "runs.csv: cannot be read: ',' expected after '\"'"),
         ("etl,10,2,2,4", "etl,10,0,2,4", "line 2: shape vm2x4: executors: 0 should be a number above 0"),
         ("etl,10,2,2,4", "etl,10,2,2,", "line 2: "),
     ],
