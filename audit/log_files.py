@@ -152,9 +152,9 @@ def _walked(folder: Path, name: str, unpacking: "_Unpacking") -> Iterator[_File 
                 yield from unpacking.files(path, below)
             except LogsError as error:
                 yield Unread(below, str(error).removeprefix(f"{below}: "))
-    for error in closed:
-        below = str(Path(name, Path(str(error.filename)).relative_to(folder)))
-        yield Unread(below, f"cannot be listed: {error.strerror}")
+    for each in closed:
+        below = str(Path(name, Path(str(each.filename)).relative_to(folder)))
+        yield Unread(below, f"cannot be listed: {each.strerror}")
 
 
 class _Header(tarfile.TarInfo):

@@ -119,7 +119,7 @@ def _of_csv(path: Path) -> PriceList:
         rows = list(csv.DictReader(io.StringIO(read_bounded(path, _LONGEST), newline=""), strict=True))
     except (OSError, ValueError, csv.Error) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
-    types = {}
+    types: dict[str, VmPrice] = {}
     for number, row in enumerate(rows, 2):
         columns = {key for key in row if key is not None}
         if None in row or None in row.values():  # 0,192 for 0.192 would be a price of 0

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from conf.util.counted import counted
 from profiles.packed import UNPACKING, unpacked
 
 Event = Mapping[str, Any]
@@ -185,7 +186,7 @@ def parts_of(names: Sequence[str]) -> list[str]:
     several = sorted({application_of(name) for name in rolled})
     if len(several) > 1:
         raise EventLogError(
-            f"{Path(names[0]).parent}: holds the event logs of {len(several)} applications "
+            f"{Path(names[0]).parent}: holds the event logs of {counted(len(several), 'application')} "
             f"({', '.join(several[:3])}{', ...' if len(several) > 3 else ''}); give each a folder of its own"
         )
     first = max(compacted, default=1)

@@ -144,8 +144,8 @@ class SmallScheduler:
 
         def job(job_id: str) -> Job:
             asked = (spec.type, Resources.of(spec.most_cpus, spec.memory_mib), spec.most_executors)
-            who = {"name": spec.label, "owner": spec.owner, "queue": spec.queue, "group": spec.group}
-            return Job(job_id, *asked, now, **who)
+            made = Job(job_id, *asked, now, name=spec.label, owner=spec.owner, queue=spec.queue)
+            return replace(made, group=spec.group)
 
         return job
 
