@@ -5,6 +5,7 @@ The files are not part of Stoker. Errors name file, line and column.
 
 import csv
 import io
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,8 @@ def read_facebook(path: Path) -> tuple[FacebookJob, ...]:
             for column, cell in zip(("input", "shuffle", "output"), cells[3:_SWIM_COLUMNS], strict=True)
         )
         at = number(where, "submit time", cells[1])
+        if not math.isfinite(at):  # such a job would be in no window
+            raise WorkloadError(f"{where}: submit time: should be a number, found {cells[1]!r}")
         paths = sum(bool(cell.strip()) for cell in cells[_SWIM_COLUMNS:])
         jobs.append(FacebookJob(cells[0], at, read, shuffled, written, paths))
     return tuple(jobs)

@@ -230,8 +230,9 @@ def prune(
     def gone(number: int) -> str:
         return "would go" if dry_run else "is gone" if number == 1 else "are gone"
 
-    stay = "would be kept" if dry_run else "are kept"
-    print(f"{_jobs(pruned.jobs)} {gone(pruned.jobs)}; {kept} that are over {stay}.")
+    over, are = ("that is over", "is") if kept == 1 else ("that are over", "are")
+    stay = "would be kept" if dry_run else f"{are} kept"
+    print(f"{_jobs(pruned.jobs)} {gone(pruned.jobs)}; {kept} {over} {stay}.")
     if files:
         called = "1 uploaded file" if files == 1 else f"{files} uploaded files"
         print(f"{called} ({size_of_files >> 20} MiB) that no job needs {gone(files)}.")

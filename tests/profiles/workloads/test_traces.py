@@ -44,6 +44,7 @@ def test_facebook_jobs_are_read(tmp_path: Path) -> None:
     [
         ("job0\t49", "fb.tsv:1: 2 columns, 6 expected"),
         ("a\t1\t1\t1\tx\t1", "fb.tsv:1: shuffle: should be a whole"),
+        ("a\tnan\t1\t1\t1\t1", "fb.tsv:1: submit time: should be a number, found 'nan'"),
     ],
 )
 def test_bad_facebook_lines_are_named(text: str, complaint: str, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_pruning_says_what_would_go_and_then_does_it(
     answer = json.loads(capsys.readouterr().out)
     assert (answer["jobs"], answer["kept"], answer["dry_run"]) == (1, 1, True)
     assert run(folder, "prune", "--older-than", "90m") == 0
-    assert "1 job is gone; 1 that are over are kept." in capsys.readouterr().out
+    assert "1 job is gone; 1 that is over is kept." in capsys.readouterr().out
     assert run(folder, "prune", "--set", "retention.jobs=0") == 0
     assert "1 job is gone; 0 that" in capsys.readouterr().out
 
