@@ -78,7 +78,8 @@ def closed(view: ClusterView, index: int, request: PlacementRequest) -> str | No
     if why := request.job.barred(vm):
         return f"{vm.name} {why}"
     if vm.id in request.avoided:
-        return f"{vm.name} is avoided for a while, since the last launch of {request.job.id} there never ran"
+        why = f"since the last launch of {request.job.id} there never ran, or would have cost too much"
+        return f"{vm.name} is avoided for a while, {why}"
     if view.outlasts(request, vm.id):
         end = clock(view.leaves_at[vm.id])
         return f"{vm.name} goes into maintenance at {end}, before {request.job.id} would be over"

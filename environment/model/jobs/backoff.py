@@ -4,9 +4,12 @@ A job with a failed launch is placed again at once the first time, then after pa
 the VM that did not start it for a while, so that another is tried first. A VM on which launch after launch
 never ran is left out for every job, for times that double. Then a single job tries it; its success or
 failure decides. `model/tasks/task_loss.py` defines the effect on a job's state.
+
+A job whose VMs would cost too much together avoids some of them for a while, too, so that its policy finds a
+cheaper placement, or the jobs behind it go on.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conf.util.counted import counted
@@ -29,6 +32,8 @@ class _Job:
     #: When the last of the launches was decided, so that each counts once however many tasks it had.
     last: float = -1.0
     avoided: dict[str, float] = field(default_factory=dict)
+    #: Until when it avoids VMs that would cost too much together.
+    frugal_until: float = 0.0
 
 
 @dataclass(slots=True)
@@ -51,8 +56,9 @@ class LaunchBackoff:
     Invariants: it contains no job that has ended, and no VM that has run a task since.
     """
 
-    def __init__(self, turn: EventContext) -> None:
-        self._turn = turn
+    def __init__(self, turn: EventContext, dear: Callable[[], Mapping[str, str]] = dict) -> None:
+        """`dear` are the VMs without which all others may be opened together, and why."""
+        self._turn, self._dear = turn, dear
         self._jobs: dict[str, _Job] = {}
         self._vms: dict[str, _Vm] = {}
         #: When the last launch was made of which a VM is known to have started something.
@@ -66,8 +72,8 @@ class LaunchBackoff:
     def state(self) -> tuple[tuple[JobSetback, ...], tuple[VmSetback, ...], tuple[tuple[str, float], ...]]:
         """All that is known."""
         jobs = (
-            JobSetback(job_id, job.launches, job.due, job.last, tuple(job.avoided.items()))
-            for job_id, job in self._jobs.items()
+            JobSetback(i, job.launches, job.due, job.last, tuple(job.avoided.items()), job.frugal_until)
+            for i, job in self._jobs.items()
         )
         vms = (
             VmSetback(i, vm.name, vm.launches, vm.last, vm.left_out, vm.until, vm.message, vm.trying)
@@ -80,7 +86,10 @@ class LaunchBackoff:
     ) -> None:
         """Restore the state."""
         self._started = dict(started)
-        self._jobs = {job.job_id: _Job(job.launches, job.due, job.last, dict(job.avoided)) for job in jobs}
+        self._jobs = {
+            job.job_id: _Job(job.launches, job.due, job.last, dict(job.avoided), job.frugal_until)
+            for job in jobs
+        }
         self._vms = {
             vm.vm_id: _Vm(vm.name, vm.launches, vm.last, vm.left_out, vm.until, vm.message, vm.trying)
             for vm in vms
@@ -112,6 +121,10 @@ class LaunchBackoff:
         """A job is to be tried again, but not before so many seconds."""
         job = self._jobs.setdefault(job_id, _Job())
         job.due = max(job.due, self._turn.now + seconds)
+
+    def too_dear(self, job_id: str) -> None:
+        """The VMs on which a job was placed would have cost too much together."""
+        self._jobs.setdefault(job_id, _Job()).frugal_until = self._turn.now + options.TOO_DEAR
 
     def launches(self, job_id: str) -> int:
         """How many launches of the job in a row have come to nothing."""
@@ -165,7 +178,7 @@ class LaunchBackoff:
         since, self._woken_at = self._woken_at, self._turn.now
         ends = [vm.until for vm in self._vms.values()]
         for job in self._jobs.values():
-            ends += (job.due, *job.avoided.values())
+            ends += (job.due, job.frugal_until, *job.avoided.values())
         return max((end for end in ends if since < end <= self._turn.now), default=None)
 
     # ---- consequences ------------------------------------------------------------------------------
@@ -184,9 +197,18 @@ class LaunchBackoff:
         return self._jobs.keys()
 
     def avoided(self, job_id: str) -> tuple[str, ...]:
-        """The VMs, by id, that are no place for the job now, since its launch never ran there."""
-        avoided = self._jobs[job_id].avoided if job_id in self._jobs else {}
-        return tuple(vm_id for vm_id, until in avoided.items() if until > self._turn.now)
+        """The VMs, by id, that are no place for the job now: its launch never ran there, or they are dear."""
+        if (job := self._jobs.get(job_id)) is None:
+            return ()
+        avoided = tuple(vm_id for vm_id, until in job.avoided.items() if until > self._turn.now)
+        return (*avoided, *self._dear()) if job.frugal_until > self._turn.now else avoided
+
+    def why_dear(self, job_id: str) -> str:
+        """Why a job avoids VMs that would cost too much; empty when it does not."""
+        job = self._jobs.get(job_id)
+        if job is None or job.frugal_until <= self._turn.now:
+            return ""
+        return next((f"; a VM {why}" for why in self._dear().values()), "")
 
     def left_out(self) -> Mapping[str, str]:
         """VMs, by id, that no job may use now, and why: `is left out until ...`."""

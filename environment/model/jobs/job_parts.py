@@ -22,7 +22,7 @@ class JobParts:
 
     def __init__(self, vms: VmParts, options: ModelOptions) -> None:
         turn, roster = vms.turn, vms.roster
-        self.setbacks = LaunchBackoff(turn)
+        self.setbacks = LaunchBackoff(turn, vms.places.dear)
         room = JvmRoom(roster, vms.reservations, options.jvms)
         self.stage = OrderStage(vms, self.setbacks, room)
         # What VMs of pools would cost that are opened for it is more than a job gains that runs already.

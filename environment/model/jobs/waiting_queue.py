@@ -109,6 +109,11 @@ class WaitingLine:
         in_order = (other.job.id for other in self._roster.by_entry())
         self._queue = {job_id: self._queue[job_id] for job_id in in_order if job_id in self._queue}
 
+    def too_dear(self, job: JobRecord) -> None:
+        """VMs of a job would cost too much together: it avoids some, and waits aside if it needs them."""
+        self._setbacks.too_dear(job.job.id)
+        self._unseen[job.job.id] = None
+
     def relaunch(self, job: JobRecord, due: float) -> None:
         """The job's lost executors wait from then on, or from an earlier time that was set before.
 
@@ -333,6 +338,7 @@ class WaitingLine:
             if job_id not in self._aside:
                 self._stage.leave(job_id)
             self._aside[job_id] = bool(quota)
+            why += self._setbacks.why_dear(job_id)
             self.reasons.say(job, f"{ASIDE}: {why}; jobs behind it do not wait for it")
         else:
             if self._aside.pop(job_id, None) is not None and job_id in self._queue:

@@ -37,6 +37,9 @@ RETRY = Backoff(first=1.0, longest=60.0)
 #: Number of launches in a row that never ran after which a VM is left out, and for how long.
 LEAVE_OUT_AFTER = 3
 LEAVE_OUT = Backoff(first=30.0, longest=300.0)
+#: Seconds for which a job avoids VMs that would cost too much with its others. Chosen: so a job that never
+#: fits a limit costs the others one decision in that time.
+TOO_DEAR = 300.0
 #: How long executors that a running job asks for keep the place before new jobs when there is no room for one
 #: of them: then they stand behind all waiting jobs.
 GROWTH_PATIENCE = 10.0

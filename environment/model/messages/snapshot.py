@@ -93,6 +93,7 @@ class JobSetback(NamedTuple):
     due: float
     last: float
     avoided: tuple[tuple[str, float], ...]
+    frugal_until: float = 0.0
 
 
 class VmSetback(NamedTuple):
@@ -193,7 +194,6 @@ class FleetSnapshot:
     connected_at: float | None = None
     prices: tuple[tuple[str, float], ...] = ()
     held_pools: tuple[tuple[str, str], ...] = ()
-    tight: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ class Decisions:
             if why := self._places.why_not(vm_id):
                 return f"{self._book.name(vm_id)} {why}"
         if why := self._places.over_hour(_vms(placement)):
-            self._places.tight = True
+            self._line.too_dear(job)
             return f"a VM {why}"
         return launches.refusal(job, placement, new=new)
 

@@ -78,7 +78,6 @@ class Fleet:
             connected_at,
             self._places.prices(),
             tuple(self._places.held.items()),
-            self._places.tight,
         )
 
     def restore(
@@ -105,7 +104,7 @@ class Fleet:
         for pool, size in moment.sizes:
             self._places.learn(pool, size)
         self._places.cost(moment.prices)
-        self._places.held, self._places.tight = dict(moment.held_pools), moment.tight
+        self._places.held = dict(moment.held_pools)
         self._refusals.resume(moment.pools, moment.held)
 
     def _restore(self, lease: Lease) -> None:

@@ -93,8 +93,10 @@ class MaxCapacity:
                 why = self.closed[vm.id]
                 if number := closed.pop(why, 0):
                     yield f"{vm.name} {why}" + (f" (and {number - 1} more)" if number > 1 else "")
-            elif vm.id in request.avoided:
-                yield f"{vm.name} is avoided for a while, since its last launch there never ran"
+        if avoided := [vm for vm in self._open if vm.id in request.avoided and vm.resources.contains(least)]:
+            more = f" (and {len(avoided) - 1} more)" if avoided[1:] else ""
+            why = "since its last launch there never ran, or would have cost too much"
+            yield f"{avoided[0].name}{more} is avoided for a while, {why}"
         barred = [vm for vm in self._open if request.job.barred(vm) and vm.resources.contains(least)]
         if barred:  # all of them for the same reason
             more = f" (and {len(barred) - 1} more)" if barred[1:] else ""

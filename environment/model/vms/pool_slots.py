@@ -69,8 +69,8 @@ class Places:
         #: Pools with spent limits, and why their VMs get nothing new; an empty name means all pools.
         self.held: dict[str, str] = {}
         self._per_hour = dict(per_hour)
-        #: Whether closed VMs of all pools are added up, since a placement cost too much.
-        self.tight = False
+        #: The result of `dear`, as long as it holds.
+        self._dear: Mapping[str, str] | None = None
         #: The VMs of places as the book knows them, and of these those where a job could be put.
         self._shown: dict[str, Vm] = {}
         self._to_come: dict[str, None] = {}
@@ -140,13 +140,12 @@ class Places:
 
     def add(self, lease: Lease) -> None:
         """A lease of a place that has none."""
-        self.tight = False
         self._leases[lease.id] = self._at[lease.vm.id] = lease
         self._look_at(lease.vm.id)
 
     def add_orphan(self, lease: Lease) -> None:
         """A lease of a VM that is to be closed only; its place is taken until then, if it was free."""
-        self._leases[lease.id] = lease
+        self._leases[lease.id], self._dear = lease, None
         if lease.vm.id in self._places:
             self._take_place(lease)
 
@@ -185,7 +184,7 @@ class Places:
     def end(self, lease: Lease, why_not: str = "") -> None:
         """The lease has ended: its place may be used again, if there is no reason why not."""
         del self._leases[lease.id]
-        self.tight = False
+        self._dear = None
         self._unheard.discard(lease.id)
         if not self.has(lease):
             return
@@ -202,6 +201,7 @@ class Places:
 
     def _look_at(self, place_id: str) -> None:
         """Update the VM of a place in the book, as long as it has no agent."""
+        self._dear = None
         lease = self._at.get(place_id)
         vm = self._places.get(place_id) if lease is None else lease.vm
         if vm is None or (lease is not None and lease.agent_id):
@@ -260,10 +260,20 @@ class Places:
             if vm.terms is not None and (why := self.held.get("") or self.held.get(vm.terms.pool)):
                 yield self.vm_id(vm.id), why
 
-    def _beyond_hour(self) -> Iterator[tuple[str, str]]:
+    def dear(self) -> Mapping[str, str]:
+        """Closed VMs without which all others may be opened together, of any pools; by id, and why.
+
+        For jobs whose placement on several pools would cost too much by the hour: nobody else has to do
+        without them.
+        """
+        if self._dear is None:
+            self._dear = dict(self._beyond_hour(together=True))
+        return self._dear
+
+    def _beyond_hour(self, *, together: bool = False) -> Iterator[tuple[str, str]]:
         """Closed VMs that would cost too much by the hour, with those of their pool before them.
 
-        Once a placement on several pools cost too much together, these are added up in turns.
+        Those of all pools are added up in turns where they are to be opened `together`.
         """
         rooms = {pool: limit - self._costs(pool) for pool, limit in self._per_hour.items()}
         pools: dict[str, list[Vm]] = {}
@@ -274,10 +284,10 @@ class Places:
         sums: dict[str, float] = {}
         for vm in order:
             pool = "" if vm.terms is None else vm.terms.pool
-            adds = {pool: pool, "": "" if self.tight else pool}
+            adds = {pool: pool, "": "" if together else pool}
             beyond = [name for name, of in adds.items() if _beyond(rooms, name, _more(sums, of, vm))]
             if beyond:
-                yield vm.id, self._dear(beyond[0])
+                yield vm.id, self._too_dear(beyond[0])
                 continue
             sums.update({of: _more(sums, of, vm) for of in {"", pool}})
 
@@ -288,10 +298,11 @@ class Places:
             adds = [vm for vm in closed if not pool or (vm.terms is not None and vm.terms.pool == pool)]
             costs = self._costs(pool)
             if adds and costs + math.fsum(vm.price_per_hour for vm in adds) > limit + _DUST:
-                return self._dear(pool)
+                self._dear = None  # the cost of fixed VMs may have changed
+                return self._too_dear(pool)
         return ""
 
-    def _dear(self, pool: str) -> str:
+    def _too_dear(self, pool: str) -> str:
         whose, costs = (f"pool {pool}", "costs") if pool else ("all VMs", "cost")
         has = f"{costs} ${self._costs(pool):.4g}"
         return f"is not opened: {whose} may cost ${self._per_hour[pool]:.10g} per hour, and {has}"

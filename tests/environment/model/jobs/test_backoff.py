@@ -52,7 +52,8 @@ def test_a_launch_that_never_ran_is_tried_elsewhere_at_once(world: World) -> Non
     world.offer()
     (request,) = world.model.requests()
     assert request.avoided == (ONE.id,)
-    said = ("vm-1 is avoided for a while, since the last launch of a there never ran",)
+    why = "since the last launch of a there never ran, or would have cost too much"
+    said = (f"vm-1 is avoided for a while, {why}",)
     assert check(world.model.view(), request, Place("a", (0, 0))) == said
     assert shortage(world.model.view(), request).endswith(said[0])
     assert launched(world.decide()) == {"vm-2": ["a.2", "a.3"]}

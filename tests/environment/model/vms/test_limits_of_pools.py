@@ -9,6 +9,7 @@ from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.messages import events as ev
 from environment.model.messages import options
 from environment.pools import Terms
+from environment.queues.types import Sharing
 from environment.types import Vm
 from tests.builders import make_job, make_vms
 from tests.environment.model.walks.elastic_world import ElasticWorld, opens, places
@@ -70,6 +71,38 @@ def test_a_placement_on_two_pools_is_added_up() -> None:
     other = ClusterModel()
     other.handle(world.model.snapshot())
     assert other.snapshot() == world.model.snapshot()
+
+
+def test_a_job_beyond_a_limit_is_placed_on_cheaper_vms() -> None:
+    """After a placement that would cost too much it is shown VMs that may all be opened together."""
+    world = limited({"": 0.8}, (*CHEAP[:2], *DEAR[:2]))
+    world.submit(make_job("job-1", 4, 2.0))
+    assert opens(world.place("job-1", *DEAR[:1] * 2, *DEAR[1:2] * 2)) == []
+    assert [i.partition(".")[0] for i in opens(world.decide())] == ["general-1", "zone-1"]
+
+
+@pytest.mark.parametrize("sharing", [None, Sharing()])
+def test_a_job_beyond_a_limit_holds_up_no_other(sharing: Sharing | None) -> None:
+    """Its VMs of both pools would cost too much together; others may have all the room, in any pool."""
+    big = places(4, Terms("zone", 60.0, 60.0, 1.0), cpus=8.0, price=0.48)
+    world = limited({"": 1.0}, (*CHEAP, *big))
+    world.send(ev.SharingChanged(world.now, sharing))
+    world.submit(make_job("job-1", 8, 4.0))  # by the limits of each pool alone there is room for eight
+    for _ in range(3):
+        assert opens(world.decide()) == []
+    said = world.job("job-1").reason
+    for text in ("room for 4 executors", "all VMs may cost $1 per hour", "jobs behind it do not wait for it"):
+        assert text in said
+    assert said.count("is avoided for a while") == 1
+    other = ClusterModel()
+    other.handle(world.model.snapshot())
+    assert other.snapshot() == world.model.snapshot()
+    world.wait(options.TOO_DEAR)  # it is tried again, now and then
+    assert "do not wait" not in world.job("job-1").reason
+    assert opens(world.decide()) == []
+    assert "do not wait" in world.job("job-1").reason
+    world.submit(make_job("job-2", 2, 8.0))  # two big ones cost $0.96
+    assert [i.partition(".")[0] for i in opens(world.decide())] == ["zone-1", "zone-2"]
 
 
 def test_vms_of_a_pool_with_a_spent_limit_get_nothing_new() -> None:
