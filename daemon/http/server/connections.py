@@ -39,7 +39,7 @@ class CountedConnection(Protocol):
     """A connection, as far as it is counted."""
 
     def idle_since(self) -> float | None:
-        """Since when (the event loop's clock) nothing that it asked is under way; None while something is."""
+        """Since when (the event loop's clock) it waits for its client to ask or to read; None if for none."""
 
     def check(self, now: float) -> None:
         """End it if it takes too long over anything."""
@@ -95,9 +95,9 @@ class Connections:
     def admit(self, address: str, now: float) -> Visit | tuple[int, str]:
         """Count a connection from an address, or return the status and the reason of its rejection.
 
-        When all places are taken, the connection that has been idle longest has to go. On loopback
-        everybody has the same address, whether users of this machine or those behind a proxy on it: there
-        only that rule holds.
+        When all places are taken, the connection that has waited longest for its client has to go. On
+        loopback everybody has the same address, whether users of this machine or those behind a proxy on it:
+        there only that rule holds.
         """
         if self._by_address[address] >= self._of_one_address and not is_loopback(address):
             return (
@@ -120,7 +120,7 @@ class Connections:
                 del self._by_address[visit.address]
 
     def make_room(self) -> bool:
-        """Drop the connection that asks for nothing longest; False when each of them is being answered."""
+        """Drop the one that asks or reads nothing longest; False when each of them is being answered."""
         idle = [(since, visit) for visit in self._visits if (since := visit.idle_since()) is not None]
         if not idle:
             return False

@@ -160,7 +160,7 @@ class Connection(HttpToolsProtocol):
     def idle_since(self) -> float | None:
         """See `connections.CountedConnection`."""
         arriving = self._busy and self.cycle.more_body
-        return self._since if arriving or not self._busy else None
+        return self._since if arriving or not self._busy else self._unsent_since
 
     def check(self, now: float) -> None:
         """See `connections.CountedConnection`."""

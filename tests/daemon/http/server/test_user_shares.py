@@ -1,19 +1,25 @@
 """Many requests of one user leave room for those of others."""
 
+import socket
 import threading
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
+import httpx
 import pytest
 
+from conf.schema import Http
 from daemon.core.cluster_status import ClusterStatus
 from daemon.http.server.user_shares import _READS
 from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill, Bill
+from daemon.submission.applications import OrdersBody
 from tests.daemon.auth.user_api import house_of
+from tests.daemon.http.server.test_uvicorn_server import connect, served
 
 
 def test_one_user_leaves_threads_and_requests_to_others(tmp_path: Path) -> None:
@@ -50,6 +56,61 @@ def test_one_user_leaves_threads_and_requests_to_others(tmp_path: Path) -> None:
         anyio.run(flood)
     assert most <= _READS
     assert statuses == {200: 100, 429: 200}
+
+
+def test_drivers_leave_requests_to_others(tmp_path: Path) -> None:
+    """However many requests come by keys, or wrong ones, from one address: users are answered meanwhile."""
+    release, entered = threading.Event(), threading.Event()
+    with closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store, house_of(store) as house:
+
+        def slow(job_id: str, key: str | None) -> OrdersBody:
+            entered.set()
+            release.wait(60)
+            return OrdersBody(stop=None, waits=None, lost=[], decommission=[], alone=False)
+
+        house.scheduler.applications = SimpleNamespace(heartbeat=slow)  # type: ignore[assignment]
+        statuses = Counter[int]()
+
+        async def beat() -> None:
+            path = "/v1/applications/job-1/heartbeat"
+            statuses[(await house.answer("nobody", "POST", path, "10.9.0.1", json={})).status_code] += 1
+
+        async def flood() -> None:
+            async with anyio.create_task_group() as group:
+                for _ in range(300):
+                    group.start_soon(beat)
+                with anyio.fail_after(30):
+                    while not (entered.is_set() and statuses[429]):
+                        await anyio.sleep(0.01)
+                    async with anyio.create_task_group() as asking:
+                        for _ in range(3):
+                            asking.start_soon(ask)
+                        release.set()
+
+        async def ask() -> None:
+            assert (await house.answer("ann", "GET", "/v1/jobs", "10.9.0.2")).status_code == 200
+
+        anyio.run(flood)
+    assert statuses == {200: 100, 429: 200}
+
+
+def test_files_that_drivers_do_not_read_are_no_requests_under_way(tmp_path: Path) -> None:
+    """More of them than there may be requests: users are answered, and drivers' heartbeats are heard."""
+    large = tmp_path / "large.bin"
+    large.write_bytes(bytes(16 << 20))
+    fetch = b"GET /v1/fetch/job-1/key/large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store, house_of(store) as house:
+        house.scheduler.opened["key"] = (large, large.name)
+        store.jobs.get = lambda _: SimpleNamespace()  # type: ignore[method-assign,assignment,return-value]
+        with served(Http(), house.app) as address, ExitStack() as stack:
+            for _ in range(210):
+                connection = stack.enter_context(connect(address))
+                connection.sendall(fetch)
+                assert connection.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200"
+            url = f"http://127.0.0.1:{address[1]}/v1"
+            assert httpx.get(f"{url}/jobs", headers=house.people["ann"], timeout=60).status_code == 200
+            beat = httpx.post(f"{url}/applications/job-1/heartbeat", json={}, timeout=60)
+            assert beat.status_code == 404
 
 
 def test_long_bills_are_made_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

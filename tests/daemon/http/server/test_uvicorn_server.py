@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from structlog.testing import capture_logs
 
 from conf.schema import Http
@@ -328,6 +328,24 @@ def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch: pytest.Monk
         connection.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert dropped.wait(PATIENCE)
         assert len(rest(connection)) < 32 << 20
+
+
+def test_clients_that_do_not_read_their_answers_keep_nobody_out() -> None:
+    """As many as there may be connections: the first of them has to go."""
+
+    async def parts(scope: Any, receive: Any, send: Any) -> None:
+        many = iter([b"x" * (1 << 20)] * (32 if scope["path"] == "/large" else 1))
+        await StreamingResponse(many)(scope, receive, send)
+
+    with served(Http(connections=5), parts) as address, contextlib.ExitStack() as stack:
+        for _ in range(5):
+            connection = stack.enter_context(connect(address))
+            connection.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert status(connection.recv(4096)) == 200
+        until = time.monotonic() + PATIENCE
+        while (status_now := asked(address)) != 200 and time.monotonic() < until:
+            time.sleep(0.1)
+        assert status_now == 200
 
 
 def test_the_limit_of_open_files_is_raised() -> None:
