@@ -27,7 +27,7 @@ from daemon.http.server.expiring_responses import serve_while
 from daemon.http.server.problem_details import Refusal, problem
 from daemon.http.server.user_shares import TooManyError, UserShares
 from daemon.schemas.spark_rest import token_taken
-from framework.host.request_guard import Denial
+from framework.host.request_guard import Denial, is_loopback
 
 log = structlog.get_logger("api")
 
@@ -49,6 +49,8 @@ FILES = "/v1/files/"
 _AGAIN = {"Retry-After": "1"}
 _CLOSE = {"Connection": "close"}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+#: As which all count together who show a key, or nothing; no user has such a name.
+_BY_KEY = "by key"
 #: Content types of a part of a file; an empty file has none.
 _PARTS = frozenset({"", "application/octet-stream"})
 
@@ -65,7 +67,7 @@ class Gate:
         self._audit = audit
         self._app = app
         self._most = most
-        self._shares = UserShares(most)
+        self._shares, self._addresses = UserShares(most), UserShares(most // 2)
         self._under_way = 0
         self._strangers = 0
         self._held = 0
@@ -178,12 +180,16 @@ class Gate:
             await Refusal(429, detail, headers=_AGAIN).response()(scope, receive, send)
             return
         permit: Permit | None = scope.get(PERMIT)
-        # Who shows a key, or nothing, is known by the address alone.
-        user = f"address {_peer(scope)}" if permit is None else permit.person.name
+        reads = scope["method"] in _SAFE
+        user = _BY_KEY if permit is None else permit.person.name
         self._under_way += 1
         try:
-            async with self._shares.turn(user, reads=scope["method"] in _SAFE):
-                await self._app(scope, receive, send)
+            async with self._shares.turn(user, reads=reads and permit is not None):
+                if permit is not None:
+                    await self._app(scope, receive, send)
+                    return
+                async with self._addresses.turn(_place(scope), reads=reads):
+                    await self._app(scope, receive, send)
         except TooManyError as error:
             await Refusal(429, str(error), headers=_AGAIN).response()(scope, receive, send)
         finally:
@@ -245,6 +251,12 @@ def _joined(headers: Headers) -> dict[str, str]:
 def _peer(scope: Scope) -> str:
     client = scope.get("client")
     return str(client[0]) if client else ""
+
+
+def _place(scope: Scope) -> str:
+    """Where a request comes from: all addresses of this host are one, as anybody here has each of them."""
+    address = _peer(scope)
+    return "this host" if is_loopback(address) else address or "nowhere"
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -17,8 +17,8 @@ class UserShares:
     """Requests of users that are under way; for one event loop."""
 
     def __init__(self, most: int) -> None:
-        """Of `most` requests that may be under way at once, one user has at most half."""
-        self._most = max(1, most // 2)
+        """Of `most` requests under way at once, one user has at most half of what others leave."""
+        self._most = most
         self._under_way: Counter[str] = Counter()
         self._reads: dict[str, asyncio.Semaphore] = {}
 
@@ -28,8 +28,11 @@ class UserShares:
         if not user:  # where there are no users, all requests are of one
             yield
             return
-        if self._under_way[user] >= self._most:
-            raise TooManyError(f"{self._most} of your requests are under way already, half of max_requests")
+        own, all_of_them = self._under_way[user], self._under_way.total()
+        # Of what others leave, so that there is room for another one beside several such users.
+        if own >= max(1, (self._most - all_of_them + own) // 2):
+            others = f", half of what others leave of {self._most}"
+            raise TooManyError(f"{own} of your requests are under way already{others}")
         self._under_way[user] += 1
         try:
             if reads:

@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack, closing
+from contextlib import AsyncExitStack, ExitStack, closing, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ import pytest
 
 from conf.schema import Http
 from daemon.core.cluster_status import ClusterStatus
-from daemon.http.server.user_shares import _READS
+from daemon.http.server.user_shares import _READS, TooManyError, UserShares
 from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill, Bill
 from daemon.submission.applications import OrdersBody
@@ -58,8 +58,26 @@ def test_one_user_leaves_threads_and_requests_to_others(tmp_path: Path) -> None:
     assert statuses == {200: 100, 429: 200}
 
 
+def test_several_users_leave_room_for_another() -> None:
+    """Each has half of what the others leave."""
+
+    async def ask() -> list[int]:
+        shares, counts = UserShares(200), list[int]()
+        async with AsyncExitStack() as stack:
+            for user in ("ann", "bob", "eve"):
+                counts.append(0)
+                with suppress(TooManyError):
+                    while True:
+                        await stack.enter_async_context(shares.turn(user, reads=False))
+                        counts[-1] += 1
+            async with shares.turn("joe", reads=True):
+                return counts
+
+    assert anyio.run(ask) == [100, 50, 25]
+
+
 def test_drivers_leave_requests_to_others(tmp_path: Path) -> None:
-    """However many requests come by keys, or wrong ones, from one address: users are answered meanwhile."""
+    """However many requests come by keys, or wrong ones, from this host: users are answered meanwhile."""
     release, entered = threading.Event(), threading.Event()
     with closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store, house_of(store) as house:
 
@@ -71,14 +89,14 @@ def test_drivers_leave_requests_to_others(tmp_path: Path) -> None:
         house.scheduler.applications = SimpleNamespace(heartbeat=slow)  # type: ignore[assignment]
         statuses = Counter[int]()
 
-        async def beat() -> None:
+        async def beat(peer: str) -> None:
             path = "/v1/applications/job-1/heartbeat"
-            statuses[(await house.answer("nobody", "POST", path, "10.9.0.1", json={})).status_code] += 1
+            statuses[(await house.answer("nobody", "POST", path, peer, json={})).status_code] += 1
 
         async def flood() -> None:
             async with anyio.create_task_group() as group:
-                for _ in range(300):
-                    group.start_soon(beat)
+                for number in range(300):
+                    group.start_soon(beat, f"127.0.0.{number % 250 + 1}")
                 with anyio.fail_after(30):
                     while not (entered.is_set() and statuses[429]):
                         await anyio.sleep(0.01)
@@ -91,7 +109,7 @@ def test_drivers_leave_requests_to_others(tmp_path: Path) -> None:
             assert (await house.answer("ann", "GET", "/v1/jobs", "10.9.0.2")).status_code == 200
 
         anyio.run(flood)
-    assert statuses == {200: 100, 429: 200}
+    assert statuses == {200: 50, 429: 250}
 
 
 def test_files_that_drivers_do_not_read_are_no_requests_under_way(tmp_path: Path) -> None:
