@@ -15,9 +15,9 @@ import pytest
 from conf.schema import Http
 from daemon.core.cluster_status import ClusterStatus
 from daemon.http.server.user_shares import _READS, TooManyError, UserShares
+from daemon.schemas.applications import OrdersBody
 from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill, Bill
-from daemon.submission.applications import OrdersBody
 from tests.daemon.auth.user_api import house_of
 from tests.daemon.http.server.test_uvicorn_server import connect, served
 
