@@ -153,7 +153,7 @@ class JobRegistry:
 
     def began(self, job: JobRecord) -> float | None:
         """Since when it runs, as its user sees it: its driver's first start, not the last retry."""
-        if not job.retried:
+        if not (job.retried or job.more_memory):
             return job.started_at
         ran = [task.running_at for task in self.tasks(job.job.id) if task.running_at is not None]
         return min(ran, default=job.started_at)

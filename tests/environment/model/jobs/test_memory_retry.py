@@ -203,3 +203,16 @@ def test_another_daemon_goes_on_with_it() -> None:
     job = other.job()
     assert (job.state, job.job.memory_mib, job.more_memory is not None) == ("queued", 2048, True)
     assert other.model.retries_left("job-1", "memory") == 0
+
+
+def test_a_restart_gives_no_more_time() -> None:
+    """`max_runtime` counts from the first start, as with retries."""
+    world = World(VMS)
+    world.run(retried(max_runtime=100.0))
+    world.wait(80.0)
+    run_out(world)
+    world.offer()
+    world.decide()
+    world.tell("running", *world.open_tasks())
+    world.wait(30.0)
+    assert world.job().reason == "it ran for longer than its max_runtime, 100 s"
