@@ -42,12 +42,16 @@ def test_a_report_is_signed_with_what_is_checked_out(tmp_path: Path) -> None:
 
 
 def test_every_command_signs_the_report_that_it_writes() -> None:
-    """A command that imports a `report` of an experiment imports `sign` beside it, and calls both."""
+    """A command that imports a `report` of an experiment calls it, and `sign` or what signs in its end."""
     files = (ast.parse(path.read_text("utf-8")) for path in sorted(COMMANDS.rglob("*.py")))
     commands = [each for file in files for each in ast.walk(file) if isinstance(each, ast.FunctionDef)]
     writing = {each: taken for each in commands if (taken := _taken(each)) - {"sign"}}
     assert len(writing) >= 10
-    assert [each.name for each, taken in writing.items() if not {"sign"} | taken <= _called(each)] == []
+    (ending,) = (each for each in commands if each.name == "reproducing")
+    assert "sign" in _called(ending)
+    signing = {"sign", "reproducing"}
+    signed = {each for each, taken in writing.items() if taken <= _called(each) and _called(each) & signing}
+    assert [each.name for each in writing if each not in signed] == []
 
 
 def _taken(command: ast.FunctionDef) -> set[str]:
