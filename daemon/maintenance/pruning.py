@@ -15,13 +15,13 @@ import structlog
 
 from conf.schema import Retention
 from conf.units import SECONDS_PER_DAY
+from conf.util.utc_days import day_of
 from daemon.disk.job_folders import Folders, measure, remove
 from daemon.disk.uploads import Uploads
 from daemon.store.job_store import Store
 from daemon.store.queries.ended_jobs import EndedJobs
 from daemon.store.rows.bill import DETAILED
 from daemon.store.rows.database import DeposedError, StoreError
-from environment.model.messages.vm_accounts import day_of
 
 log = structlog.get_logger("retention")
 

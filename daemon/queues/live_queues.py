@@ -17,13 +17,14 @@ from conf.defaults import DEFAULT_QUEUE
 from conf.loader import ConfigError, build
 from conf.schema import Config, QueueName, QueueSettings, QueueSpec, SharingFile
 from conf.schema.lenient_read import accepted
+from conf.util.utc_days import month_of
 from daemon.core.errors import RejectedError
 from daemon.queues import tree
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.records import JobRecord
-from environment.queues.shares import Scope, Spent, month_of, scopes
+from environment.queues.shares import Scope, Spent, scopes
 from environment.queues.types import Queues, Sharing, sharing_of
 
 log = structlog.get_logger("queues")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from conf.util.utc_days import day_of, minute, month_of, next_day, next_month
 from daemon.store.rows.event_recorder import HistoryEvent
-from environment.model.messages.vm_accounts import day_of
-from environment.queues.limits import charges, next_day, next_month
+from environment.queues.limits import charges
 from environment.queues.shares import ALL_QUEUES, Scope, Standings
 from environment.queues.types import Most
 
@@ -82,14 +82,12 @@ def _of(standings: Standings, scope: Scope, most: Most) -> Iterator[tuple[str, s
     (today, month), costs = charges(standings, scope), standings.of(scope).per_hour
     if most.dollars_per_month is not None and month >= most.dollars_per_month > 0.0:
         may = f"may cost ${most.dollars_per_month:.10g} a month"
-        until = next_month(standings.at)
+        until = minute(next_month(month_of(day_of(standings.at))))
         yield "month", f"has cost ${month:.4g} in this month (UTC), and {may}; it has room again at {until}"
     if most.dollars_per_day is not None and today >= most.dollars_per_day > 0.0:
         may = f"may cost ${most.dollars_per_day:.10g} a day"
-        yield (
-            "day",
-            f"has cost ${today:.4g} today (UTC), and {may}; it has room again at {next_day(standings.at)}",
-        )
+        until = minute(next_day(day_of(standings.at)))
+        yield "day", f"has cost ${today:.4g} today (UTC), and {may}; it has room again at {until}"
     if most.dollars_per_hour is not None and costs >= _NEARLY * most.dollars_per_hour > 0.0:
         yield "hour", f"costs ${costs:.4g} an hour, and may cost ${most.dollars_per_hour:.10g}"
 

@@ -6,18 +6,17 @@ this daemon led. The model stops openings and placements; it applies limits per 
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from conf.schema import Budget
+from conf.util.utc_days import day_of, minute, month_of, next_day, next_month
 from daemon.core.status import BudgetStatus, SpendingLimit
 from daemon.store.rows.bill import PAID
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.events import OpeningsHeld
-from environment.model.messages.vm_accounts import Account, day_of
+from environment.model.messages.vm_accounts import Account
 from environment.model.vms.job_registry import Changes
-from environment.queues.shares import month_of
 
 log = structlog.get_logger("budget")
 
@@ -154,12 +153,12 @@ class BudgetWatch:
                 yield SpendingLimit(pool, "hour", of.dollars_per_hour, sum(prices), hold=True)
             day = self._rules.per_day if old else of.dollars_per_day
             if day is not None:
-                spent, until = self._dollars.get((pool, self._day), 0.0), _next_day(self._day)
+                spent, until = self._dollars.get((pool, self._day), 0.0), next_day(self._day)
                 holds = bool(self._rules.hold) if old else hold
                 yield SpendingLimit(pool, "day", day, spent, holds, until, self._day, used=not old)
             if of.dollars_per_month is not None:
                 month = month_of(self._day)
-                spent, until = self._dollars.get((pool, month), 0.0), _next_month(month)
+                spent, until = self._dollars.get((pool, month), 0.0), next_month(month)
                 yield SpendingLimit(pool, "month", of.dollars_per_month, spent, hold, until, month, used=True)
 
     @property
@@ -192,16 +191,6 @@ def _told(limit: SpendingLimit) -> str:
     """The budget of 2026-11-22, $10.00, is spent ($10.12); with `hold` also until when."""
     if not limit.hold or limit.until is None:
         return _spent(limit)
-    until = f"{datetime.fromtimestamp(limit.until, UTC):%Y-%m-%d %H:%M} UTC"
     of = "no VM of it" if limit.pool else "no VM"
     what = f"{of} is opened or gets new executors" if limit.used else "no VM is opened"
-    return f"{_spent(limit)}; {what} until {until}"
-
-
-def _next_day(day: str) -> float:
-    return (datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)).timestamp()
-
-
-def _next_month(month: str) -> float:
-    first = datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
-    return (first + timedelta(days=32)).replace(day=1).timestamp()
+    return f"{_spent(limit)}; {what} until {minute(limit.until)}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import structlog
 
+from conf.util.utc_days import day_of, month_of
 from daemon.core.clock import Clock
 from daemon.queues import past_usage
 from daemon.queues.live_queues import LiveQueues
@@ -15,8 +16,6 @@ from daemon.store.job_store import Store
 from environment.model.cluster_model import ModelOptions
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.messages.vm_accounts import day_of
-from environment.queues.shares import month_of
 
 log = structlog.get_logger("service")
 

@@ -7,9 +7,10 @@ column where FOCUS permits that.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Literal
 
+from conf.util.utc_days import midnight, month_of, next_day, next_month
 from daemon.schemas.base import Body, Said
 from daemon.schemas.bill import CommitmentBody
 from daemon.store.rows.bill import ChargePage, CoveredTime
@@ -133,8 +134,7 @@ def focus_body(page: ChargePage, account: str, region: str | None) -> FocusBody:
 
 def row_of(charge: Charge, account: str, region: str | None) -> FocusRow:
     """The row of a charge."""
-    begin = datetime.strptime(charge.day, "%Y-%m-%d").replace(tzinfo=UTC)
-    month = begin.replace(day=1)
+    month = month_of(charge.day)
     dollars, hours = charge.dollars, charge.hours or None
     price = None if hours is None else dollars / hours
     unit: Literal["Hours"] | None = None if hours is None else "Hours"
@@ -153,13 +153,13 @@ def row_of(charge: Charge, account: str, region: str | None) -> FocusRow:
         BilledCost=dollars,
         BillingAccountId=account,
         BillingAccountName=account,
-        BillingPeriodEnd=_time((month + timedelta(days=31)).replace(day=1)),
-        BillingPeriodStart=_time(month),
+        BillingPeriodEnd=_time(next_month(month)),
+        BillingPeriodStart=_time(midnight(f"{month}-01")),
         ChargeDescription=f"{charge.job} on {where}: {charge.kind}"
         if charge.job
         else f"{where}: {charge.kind}",
-        ChargePeriodEnd=_time(begin + timedelta(days=1)),
-        ChargePeriodStart=_time(begin),
+        ChargePeriodEnd=_time(next_day(charge.day)),
+        ChargePeriodStart=_time(midnight(charge.day)),
         ConsumedQuantity=hours,
         ConsumedUnit=unit,
         ContractedCost=dollars,
@@ -185,8 +185,8 @@ def row_of(charge: Charge, account: str, region: str | None) -> FocusRow:
     )
 
 
-def _time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # ---- commitments ------------------------------------------------------------------------------------

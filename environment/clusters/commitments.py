@@ -7,12 +7,12 @@ with what was committed.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol
 
 from conf.schema.daemon import CommitmentSpec
-from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from conf.units import SECONDS_PER_HOUR
 from conf.util.copy_fields import carried
+from conf.util.utc_days import midnight, next_day
 
 #: Shares of a VM that are none: errors of rounding.
 _DUST = 1e-9
@@ -63,7 +63,7 @@ class Commitment:
     def committed(self, begin: float, end: float) -> float:
         """What is paid in any case between two times, seconds since the epoch; dollars."""
         begin = max(begin, midnight(self.since))
-        end = min(end, midnight(self.until) + SECONDS_PER_DAY)
+        end = min(end, next_day(self.until))
         return self.per_hour * max(end - begin, 0.0) / SECONDS_PER_HOUR
 
     def room(self) -> float:
@@ -102,8 +102,3 @@ def cover(vms: Iterable[_CoverableVm], commitments: Sequence[Commitment], day: s
         if parts:
             found[vm.id] = tuple(parts)
     return found
-
-
-def midnight(day: str) -> float:
-    """When a day (UTC) begins, seconds since the epoch."""
-    return datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()

@@ -4,11 +4,11 @@ Limits on submission are checked where jobs are accepted.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
 from conf.util.counted import counted
+from conf.util.utc_days import day_of, minute, month_of, next_day, next_month
 from environment.queues.shares import ALL_QUEUES, Scope, Standings, Use
 from environment.queues.types import Most, Sharing
 from environment.resources import BASIC, Resources, told
@@ -63,12 +63,13 @@ class Over(NamedTuple):
         today, month = self.charges
         if self.what == _PER_DAY:
             amount = f"${most.dollars_per_day:.10g} per day at most and has cost ${today:.4g} today (UTC)"
-            return f"{name} may cost {amount}; it has room again at {next_day(self.at)}"
+            return f"{name} may cost {amount}; it has room again at {minute(next_day(day_of(self.at)))}"
         if self.what == _PER_MONTH:
             amount = (
                 f"${most.dollars_per_month:.10g} per month at most and has cost ${month:.4g} in this month"
             )
-            return f"{name} may cost {amount} (UTC); it has room again at {next_month(self.at)}"
+            until = minute(next_month(month_of(day_of(self.at))))
+            return f"{name} may cost {amount} (UTC); it has room again at {until}"
         has, it = use.held.amount(self.what), self.takes.amount(self.what)
         amount = told(self.what, most.resources[self.what])
         return f"{name} may have {amount} at most and has {has:.10g}; this takes {it:.10g}"
@@ -222,24 +223,6 @@ def _spent(most: Most, charged: tuple[float, float]) -> str:
     if most.dollars_per_month is not None and month >= most.dollars_per_month:
         return _PER_MONTH
     return _PER_DAY if most.dollars_per_day is not None and today >= most.dollars_per_day else ""
-
-
-def next_day(at: float) -> str:
-    """When the next day (UTC) begins, in words."""
-    return _told(_midnight(at) + timedelta(days=1))
-
-
-def next_month(at: float) -> str:
-    """When the next calendar month (UTC) begins, in words."""
-    return _told((_midnight(at).replace(day=1) + timedelta(days=32)).replace(day=1))
-
-
-def _midnight(at: float) -> datetime:
-    return datetime.fromtimestamp(at, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _told(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def _beyond(per_hour: float, most: Most) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from conf.util.utc_days import month_of
 from environment.queues.types import Queue, Sharing
 from environment.resources import NOTHING, Resources
 
@@ -82,8 +83,6 @@ _NOTHING_SPENT: Mapping[Scope, float] = {}
 #: The path that stands for all queues in the scopes of users with limits over them.
 ALL_QUEUES = ""
 _ALL = Queue(ALL_QUEUES)
-#: Length of a month in the text of a day.
-_MONTH = len("2026-11")
 #: Usage of a scope that never held anything.
 NO_USE = Use()
 #: Usage of queues (None) and their users, by the path of the queue.
@@ -334,7 +333,7 @@ class Shares:
             self._own(queue)[user] = use._replace(past=before.past, at=before.at)
         found = tuple(spent)
         # Where nothing was charged today, the month is known by itself.
-        days = (each.day if len(each.day) > _MONTH else f"{each.day}-00" for each in found)
+        days = (f"{each.day}-00" if each.day == month_of(each.day) else each.day for each in found)
         self._day = max(days, default=self._day)
         self._spent = {(each.queue, each.user): each.dollars for each in found if each.day == self._day}
         self._months = dict(self._spent)  # as logs of earlier versions have no months
@@ -351,11 +350,6 @@ class Shares:
         for queue in [queue for queue, users in self._uses.items() if not users]:
             del self._uses[queue]
             self._mine.discard(queue)
-
-
-def month_of(day: str) -> str:
-    """The month of a day: 2026-11 of 2026-11-22."""
-    return day[:_MONTH]
 
 
 def below_guarantee(queue: Queue, held: Resources) -> float | None:

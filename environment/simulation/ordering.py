@@ -8,11 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
-from environment.model.messages.vm_accounts import day_of
+from conf.util.utc_days import day_of, month_of
 from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.ordering import Ordering
 from environment.queues.progressive_filling import Gate, every
-from environment.queues.shares import JobHolding, month_of
+from environment.queues.shares import JobHolding
 from environment.queues.types import Sharing
 from environment.resources import NOTHING, total
 from environment.types import PlacementRequest, Vm

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from conf.util.dollars import money, percent
+from conf.util.utc_days import minute
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
 
@@ -184,7 +185,7 @@ def _limit(limit: Json) -> str:
     over = limit["per"] != "hour" and limit["spent"] > limit["dollars"]
     beyond = ": it is spent" if over else ""
     if over and limit["hold"]:
-        beyond += f", and has room again at {datetime.fromtimestamp(limit['until'], UTC):%Y-%m-%d %H:%M} UTC"
+        beyond += f", and has room again at {minute(limit['until'])}"
     whose = f"Pool {limit['pool']}" if limit["pool"] else "All VMs"
     return f"{whose}: {money(limit['spent'])} of {money(limit['dollars'])} {when}{beyond}."
 

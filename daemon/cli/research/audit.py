@@ -2,13 +2,13 @@
 
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from conf.util.counted import counted
+from conf.util.utc_days import midnight
 from daemon.cli.cluster.bill import day
 from daemon.cli.research.audit_savings import Files, saved
 from daemon.cli.shared.errors import CommandError, writing
@@ -121,7 +121,7 @@ def audit(
     after = day("--since", since)
     files = Files(write_profiles, write_workload, write_cluster, scenario)
     wanted = savings and (output != "csv" or by == "change" or html is not None)
-    found = audited(logs, prices, vm, None if after is None else _midnight(after))
+    found = audited(logs, prices, vm, None if after is None else midnight(after))
     if wanted or files.any:
         found = replace(found, savings=saved(found, policy, cluster))
         files.write(found.savings)
@@ -171,7 +171,3 @@ def audited(logs: list[str], prices: str, vm: str, since: float | None) -> "Audi
             "nothing has a cost; name logs of applications that ran tasks"
         )
     return found
-
-
-def _midnight(of: str) -> float:
-    return datetime.fromisoformat(of).replace(tzinfo=UTC).timestamp()

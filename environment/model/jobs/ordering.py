@@ -6,11 +6,11 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from conf.util.utc_days import day_of
 from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.jvm_limit import JvmRoom
 from environment.model.messages.records import JobRecord
 from environment.model.messages.snapshot import QueueState
-from environment.model.messages.vm_accounts import day_of
 from environment.model.vms.vm_parts import VmParts
 from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.ordering import Grows, Ordering

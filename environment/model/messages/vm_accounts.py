@@ -10,13 +10,12 @@ is not part of this module.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
 from heapq import nsmallest
 from math import fsum
 from typing import Literal, NamedTuple
 
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from conf.util.utc_days import day_of
 from environment.clusters.commitments import Commitment, Cover, cover
 from environment.model.messages.lease import Lease
 from environment.model.messages.records import ExecutorRecord
@@ -370,16 +369,6 @@ def _rounded(account: Account, lease: Lease, at: float) -> float:
     stood = at - account.opened_at
     charged = stood if lease.vm.terms is None else lease.vm.terms.charged(stood)
     return (charged - stood) / SECONDS_PER_HOUR
-
-
-def day_of(at: float) -> str:
-    """The day (UTC) of a time in seconds since the epoch: 2026-11-22."""
-    return _day(int(at // SECONDS_PER_DAY))
-
-
-@lru_cache
-def _day(number: int) -> str:
-    return datetime.fromtimestamp(number * SECONDS_PER_DAY, UTC).date().isoformat()
 
 
 def _days(begin: float, end: float) -> Iterator[tuple[float, float]]:

@@ -15,13 +15,14 @@ import pytest
 import sqlalchemy as sa
 
 from conf.schema import Retention, UploadsSection
+from conf.util.utc_days import day_of
 from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.disk.job_folders import measure, remove, temporary_folder
 from daemon.disk.uploads import Uploads
 from daemon.maintenance.pruning import Pruner, PruningResult, prune_all, retention
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
-from environment.model.messages.vm_accounts import Charge, day_of
+from environment.model.messages.vm_accounts import Charge
 from tests.daemon.store.test_job_store import SPEC, make_explanation, make_job, make_task, submit, url_of
 
 NOW = 1_000_000.0

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from conf.loader import build
 from conf.schema import QueueSpec, SharingFile
+from conf.util.utc_days import day_of
 from daemon.queues.spending_limits import FACT, SpendingLimits
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
-from environment.model.messages.vm_accounts import Charge, day_of
+from environment.model.messages.vm_accounts import Charge
 from environment.queues.types import Most, queues_of
 from environment.resources import Resources
 from tests.daemon.queues.snapshots import seen

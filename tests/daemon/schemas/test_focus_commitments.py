@@ -2,10 +2,11 @@
 
 import pytest
 
+from conf.util.utc_days import midnight
 from daemon.schemas.bill import bill_body, commitment_bodies
 from daemon.schemas.focus import FocusRow, focus_body, with_commitments
 from daemon.store.rows.bill import Bill, BillEntry, ChargePage, CoveredTime
-from environment.clusters.commitments import Commitment, midnight
+from environment.clusters.commitments import Commitment
 from environment.model.messages.vm_accounts import Charge
 
 DAY = "2026-11-22"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
 
-from conf.units import SECONDS_PER_DAY
+from conf.util.utc_days import day_of, midnight, next_day
 from daemon.auth.permits import permit_of
 from daemon.http.app_options import AppOptions
 from daemon.http.server.scheduler_interface import Leadership
@@ -25,8 +25,7 @@ from daemon.store.job_store import Store
 from daemon.store.rows.bill import DETAILS, AskedBill
 from daemon.store.rows.tables import OPEN_JOB
 from daemon.what_if.fair_queue import FairQueue
-from environment.clusters.commitments import commitments_of, midnight
-from environment.model.messages.vm_accounts import day_of
+from environment.clusters.commitments import commitments_of
 
 #: Bills by job, group or VM of one user, and of all, that are made or wait at once, and seconds that one
 #: waits: each may sum up a million rows.
@@ -54,7 +53,7 @@ def add_cluster(app: FastAPI, leadership: Leadership, store: Store, options: App
         if not commitments or first is None:
             return []
         last = last or day_of(time.time())
-        end = min(midnight(last) + SECONDS_PER_DAY, time.time())
+        end = min(next_day(last), time.time())
         return commitment_bodies(commitments, store.vms.covered(first, last), midnight(first), end)
 
     turns = FairQueue(_EACH, _ALL)
