@@ -1,5 +1,5 @@
-"""The base class of errors whose text is for a user."""
+"""The base class of errors with a text for users."""
 
 
 class ReportedError(Exception):
-    """An error whose text is for a user: a command prints the text and ends with exit code 2."""
+    """An error with a text for users: a command prints it and ends with exit code 2."""

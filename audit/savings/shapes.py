@@ -47,7 +47,7 @@ class BetterShape:
 
 
 def better_shapes(types: Mapping[str, JobType], prices: Prices) -> dict[str, BetterShape]:
-    """The cheapest shape of each type whose runs were on two shapes at least, by type.
+    """The cheapest shape of each type with runs on at least two shapes, by type.
 
     Only the ten dearest types are looked at. The types of the logs are each other's prior.
     """

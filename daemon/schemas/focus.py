@@ -201,7 +201,7 @@ def with_commitments(
     listed: Mapping[tuple[str, str], float],
     account: str,
 ) -> FocusBody:
-    """The rows of a page with the commitments that were paid on its day, whose own rows are on the last page.
+    """The rows of a page with the commitments that were paid on its day; the last page has their own rows.
 
     A row of usage is split into covered parts and a bare one, by the share of the dollars of its pool and
     type (`listed`, at list prices) that each commitment covered on that day. Billed costs of all pages add up

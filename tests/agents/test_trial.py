@@ -122,7 +122,7 @@ def test_one_that_does_not_return_is_found_in_time(module: Path) -> None:
     [("Endless", "the policy did not decide within 0.5 s"), ("Counts", "the policy failed: SystemExit: 3 (")],
 )
 def test_one_that_cannot_be_made_or_asked_is_found_in_time(module: Path, name: str, why: str) -> None:
-    """Whoever tries it waits for none of its code: neither to make it nor to ask what it is."""
+    """A trial waits for none of its code: neither to make it nor to ask what it is."""
     with pytest.raises(PolicyError) as found:
         tried(f"{module.stem}:{name}", {}, 0.5)
     assert why in str(found.value)

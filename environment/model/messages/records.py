@@ -99,8 +99,8 @@ class MoreMemory(NamedTuple):
     @property
     def told(self) -> str:
         """Description of the change, in words."""
-        whose = "each executor" if self.of == "executor" else "its driver"
-        return f"{whose} has {self.after_mib} MiB instead of {self.before_mib} MiB"
+        process = "each executor" if self.of == "executor" else "its driver"
+        return f"{process} has {self.after_mib} MiB instead of {self.before_mib} MiB"
 
 
 class MemoryCounts(NamedTuple):

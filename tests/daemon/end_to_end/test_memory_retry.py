@@ -1,4 +1,4 @@
-"""A job whose executor has too little heap, on a real Spark: it is started again once with more."""
+"""Jobs with too little heap, on a real Spark: each is started again once with more."""
 
 from collections.abc import Iterator
 from typing import Any

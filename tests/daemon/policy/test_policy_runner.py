@@ -332,7 +332,7 @@ def test_nobody_else_runs_the_code_of_a_policy(deciders: Callable[..., PolicyRun
 def test_one_that_does_not_say_what_it_is_is_followed_by_the_fallback(
     deciders: Callable[..., PolicyRunner],
 ) -> None:
-    """Neither who chooses it nor the loop waits for it longer than for a decision."""
+    """Neither the choice of a policy nor the loop waits for it longer than for a decision."""
     chosen = deciders(":Learns", seconds=0.2)
     event, _ = chosen.decide(VIEW, requests(2))
     assert [placement.vm_ids for placement in event.placements] == [("id-vm-1",) * 2]
@@ -341,7 +341,7 @@ def test_one_that_does_not_say_what_it_is_is_followed_by_the_fallback(
 
 
 def test_counts_that_cannot_be_read_cost_nothing(deciders: Callable[..., PolicyRunner]) -> None:
-    """Neither the decision nor whoever asks how the policy has been doing."""
+    """Neither the decision nor a question about the policy's counts."""
     chosen = deciders(":Guarded")
     event, _ = chosen.decide(VIEW, requests(2))
     assert [placement.vm_ids for placement in event.placements] == [("id-vm-3",) * 2]

@@ -88,7 +88,7 @@ def test_a_store_whose_log_holds_the_newest_pages_is_good(tmp_path: Path) -> Non
 
 
 def journal_naming(store: Path, named: Path) -> bytes:
-    """A rollback journal of a store whose rollback makes SQLite delete a file."""
+    """A rollback journal of a store: by its rollback SQLite deletes a file."""
     data, name = store.read_bytes(), os.fsencode(named)
     size = int.from_bytes(data[16:18], "big")
     page = data[:size]

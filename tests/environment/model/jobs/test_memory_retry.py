@@ -1,4 +1,4 @@
-"""Jobs with too little memory are started again once with more: how much, when not, and at whose cost."""
+"""Jobs with too little memory are started again once with more: how much, when not, and the bill."""
 
 from dataclasses import replace
 
