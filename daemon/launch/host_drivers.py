@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import get_args
 
 import structlog
@@ -41,6 +42,8 @@ PATIENCE, LAST_PATIENCE = 90.0, 5.0
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
 #: Pauses before a launch with other ports.
 FRESH_BACKOFF = Backoff(first=1.0, longest=60.0)
+#: Seconds until work that this host or the store could not do now is tried again.
+_PAUSE = 1.0
 #: Seconds between two questions whether something may be done.
 _ASK_AGAIN = 0.1
 #: Why a driver is not started yet that was about to be when the lease was about to end.
@@ -198,7 +201,7 @@ class HostDrivers:
             self._fresh_starts.pop(job_id, None)
             self._retried.pop(job_id, None)
             self._yielding.discard(job_id)
-            self._hand(job_id, lambda job_id=job_id: self._launcher.forget(job_id))  # type: ignore[misc]
+            self._hand(job_id, partial(self._launcher.forget, job_id))
 
     def close(self) -> None:
         """Begin nothing more. Drivers go on."""
@@ -228,7 +231,12 @@ class HostDrivers:
             self._crew.waits(job_id)
             if self._closing.wait(_ASK_AGAIN):
                 return
-        work()
+        try:
+            work()
+        except (OSError, StoreError) as error:  # of this host, such as too many open files, or of the store
+            log.warning("work on a driver has to wait", job=job_id, why=str(error))
+            with self._lock:
+                self._again[job_id] = (time.monotonic() + _PAUSE, work)
 
     def _start(self, job: Job, spec: JobSpec, tasks: list[ExecutorRecord], tried: int) -> None:
         """Start a driver; the result is an event, or another try."""
@@ -246,7 +254,7 @@ class HostDrivers:
             self._begin_afresh(job.id, str(error))
         except (OSError, ValueError) as error:
             self._failed(job.id, f"its driver could not be started: {error}")
-            self._launcher.stop_driver(job.id)
+            self.stop(job.id)
         else:
             with self._lock:
                 self._running.add(job.id)
@@ -269,12 +277,7 @@ class HostDrivers:
     def _stop(self, job_id: str) -> None:
         with self._lock:
             self._again.pop(job_id, None)
-        try:
-            self._launcher.stop_driver(job_id)
-        except OSError as error:  # of this host, such as too many open files
-            log.warning("a driver cannot be ended yet", job=job_id, why=str(error))
-            with self._lock:
-                self._again[job_id] = (time.monotonic() + 1.0, lambda: self._stop(job_id))
+        self._launcher.stop_driver(job_id)
 
     def _try_again(self, job_id: str, why: str, tried: int, again: Callable[[], None]) -> None:
         """Try once more a little later, with the same executors; at last, with others."""
@@ -338,7 +341,7 @@ class HostDrivers:
             self._yielding.discard(job_id)
         if yields and status.exit_code != 0:  # else it did well before it could be told
             again = ev.DriverEnded(self._now(), job_id, None, requeue=True)
-            self._crew.hand(job_id, lambda: self._clear(again))
+            self._hand(job_id, lambda: self._clear(again))
             return
         if status.state == "ended" and (why := self._launcher.host_trouble(job_id, status)):
             self._crew.hand(job_id, lambda: self._begin_afresh(job_id, why))
@@ -353,19 +356,13 @@ class HostDrivers:
         # Whether it was for memory is decided by all that is known of its executors.
         faults = {"infrastructure"} if status.exit_code is None else {"user", "memory"}
         if status.exit_code != 0 and faults & self._retried.get(job_id, frozenset()):
-            self._crew.hand(job_id, lambda: self._clear(event))
+            self._hand(job_id, lambda: self._clear(event))
         else:
             self._put(event)
 
     def _clear(self, event: ev.DriverEnded) -> None:
         """Put the launch of a driver that has ended aside for another one, and only then tell that it has."""
-        try:
-            self._launcher.abandon(event.job_id, afresh=True)
-        except OSError as error:
-            log.warning("a driver cannot be put aside", job=event.job_id, why=str(error))
-            with self._lock:
-                self._again[event.job_id] = (time.monotonic() + 1.0, lambda: self._clear(event))
-            return
+        self._launcher.abandon(event.job_id, afresh=True)
         self._put(event if event.requeue else replace(event, cleared=True))
 
     def _kept_spec(self, job_id: str) -> JobSpec | None:

@@ -22,6 +22,7 @@ from daemon.launch.application_records import launched_key
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -405,6 +406,34 @@ def test_a_kill_that_this_host_cannot_do_now_is_done_later(
     monkeypatch.setattr(stage.launcher, "stop_driver", troubled)
     stage.drivers.stop(job.id)
     assert stage.end_of(job).exit_code == 128 + signal.SIGTERM
+
+
+def test_a_secret_that_cannot_be_deleted_now_is_deleted_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database was away just when the job's last task had ended."""
+    forget, forgotten = stage.launcher.forget, threading.Event()
+    troubles = iter([StoreError("the server closed the connection"), OSError(28, "No space left on device")])
+
+    def troubled(job_id: str) -> None:
+        if trouble := next(troubles, None):
+            raise trouble
+        forget(job_id)
+        forgotten.set()
+
+    monkeypatch.setattr(drivers_module, "_PAUSE", 0.01)
+    monkeypatch.setattr(stage.launcher, "forget", troubled)
+    job = stage.start("exit 0")
+    stage.end_of(job)
+    stage.drivers.over([JobRecord(job, "finished")])
+    stage.drivers.forget(lambda _: None)
+
+    def deleted() -> bool:
+        stage.drivers.tend()
+        return forgotten.is_set()
+
+    until(deleted)
+    assert stage.launcher._launches.kept(job.id) is None
 
 
 BIND = (
