@@ -183,7 +183,8 @@ class SimulatedConsolidation:
         if not rest:
             return _Move(tuple(closes), None, to, whole)
         least = whole
-        fits = self._alive() & self._pool & ~is_open
+        # Nor one that closes by another move and is already empty: it is left out until that move is made.
+        fits = self._alive() & self._pool & ~is_open & ~self._in_moves()
         needed = np.array([each[2:] for each in rest]).sum(axis=0)
         fits &= (self._whole >= needed[:, None]).all(axis=0)
         for number in {each[0] for each in rest}:
@@ -256,9 +257,14 @@ class SimulatedConsolidation:
         count = len(self._vms)
         up = self._open() & (self._batch.machines.leases[0, :count, READY] <= self._now)
         up &= self._batch.state.held[0, :count] > 0
+        return up & ~self._in_moves()
+
+    def _in_moves(self) -> NDArray[np.bool_]:
+        """VMs that take part in a move whose replacement boots; bool [N]."""
+        found = np.zeros(len(self._vms), np.bool_)
         for _, move in self._booting:
-            up[[*move.closes, *self._opened(move)]] = False
-        return up
+            found[[*move.closes, *self._opened(move)]] = True
+        return found
 
     def _alive(self) -> NDArray[np.bool_]:
         """VMs that are not lost; bool [N]."""

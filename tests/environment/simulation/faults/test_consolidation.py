@@ -73,6 +73,20 @@ def test_one_move_is_made_at_a_time() -> None:
     )
 
 
+def test_a_vm_that_closes_by_one_move_is_opened_by_no_other() -> None:
+    """Its own executor ends while its replacement boots; then a third VM could be replaced by it."""
+    many = [replace(make_vm(f"z{number}", 1, 65536, 0.06), type="z", terms=TERMS) for number in range(10)]
+    jobs = [
+        WorkloadJob("z", 0.0, "wordcount", 1.0, 60000, 10, 1000.0),
+        job("p", 5, 122.0),
+        job("q", 3, 1000.0),
+        job("r", 3, 100.0),
+        job("s", 1, 120.0),
+    ]
+    moved = run("underutilized", jobs, [*many, vm("w", 8), vm("x", 4), vm("y", 2)])
+    assert moved.executors_lost == 3
+
+
 def test_a_vm_is_left_alone_for_a_while_after_each_executor_that_came_or_left() -> None:
     """The executor that is left alone moves to a cheaper VM a minute later than with no such wait."""
     jobs, vms = [job("a", 3, 100.0), job("b", 1, 1000.0)], [vm("x", 4), vm("y", 2)]
