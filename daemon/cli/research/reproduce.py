@@ -80,7 +80,7 @@ def results(
     Example: stoker reproduce results --quick
     """
     with writing(out), progress_bar() as progress:
-        from agents.experiments.results import REPORTS, make_results
+        from agents.experiments.results.all_reports import REPORTS, make_results
 
         names = tuple(name for name in only.split(",") if name)
         known = [report.name for report in REPORTS]

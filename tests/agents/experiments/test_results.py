@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments import results
-from agents.experiments.results import REPORTS, make_results
+from agents.experiments.results import all_reports
+from agents.experiments.results.all_reports import REPORTS, make_results
 from agents.experiments.seed_register import register
 from daemon.cli import main
 from tests.profiles.workloads.test_traces import needs_traces
@@ -118,7 +118,7 @@ def test_progress_is_a_part_of_all() -> None:
         def begin(self, done: int, total: int, what: str) -> None:
             told.append((done, total, what))
 
-    progress = results._ReportProgress(Told(), 10.0, 20.0, 40.0, "elastic")
+    progress = all_reports._ReportProgress(Told(), 10.0, 20.0, 40.0, "elastic")
     progress.begin(1, 4, "stored")
     progress(4, 4, "burst")
     assert told == [(150, 400, "elastic: stored"), (300, 400, "elastic: burst")]

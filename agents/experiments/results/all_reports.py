@@ -13,6 +13,7 @@ from agents.experiments.elastic import report as elastic
 from agents.experiments.estimates import report as estimates
 from agents.experiments.islam2022 import report as islam2022
 from agents.experiments.paired import LEAST_PAIRS, LEAST_WINDOWS
+from agents.experiments.results.summary import write_summary
 from agents.experiments.revision import sign
 from agents.experiments.runner import Runner, RunProgress
 from agents.experiments.seed_register import REHEARSAL, SeedRange, seeds_of
@@ -119,6 +120,8 @@ def make_results(
 ) -> list[Path]:
     """Make all reports, or `only` those of these names, and sign them; returns their paths.
 
+    Then quote them in a page beside them, once all are there.
+
     A stopped run continues when it is started again. `quick` reports are of few jobs on seeds of the block
     `rehearsal`. OSError when a report cannot be written.
     """
@@ -133,4 +136,6 @@ def make_results(
                 paths.append(report.make(folder, seeds_of(report.name, report.seeds), runner))
         sign(paths[-1])
         before += report.minutes
+    if all((folder / f"{report.name}.md").exists() for report in REPORTS):
+        paths.append(write_summary(folder))
     return paths

@@ -1,0 +1,1 @@
+"""All reports made by one command, and the summary that quotes them."""
