@@ -31,8 +31,12 @@ log = structlog.get_logger("api")
 MEDIA_TYPE = "application/problem+json"
 #: Number of wrong values of one request that are reported.
 _MOST_ERRORS = 100
-#: Methods that change nothing; characters of an unknown key that are repeated.
-_READS, _LONGEST_KEY = frozenset({"GET", "HEAD"}), 100
+#: Characters of an unknown key that are repeated.
+_LONGEST_KEY = 100
+#: Routes that take any query: a driver's own pages read it, and a browser's links to our page may have one.
+_ANY_QUERY = frozenset(
+    {"/", "/docs", "/page/{name}", "/v1/jobs/{job_id}/ui", "/v1/jobs/{job_id}/ui/{path:path}"}
+)
 
 
 class FieldError(DocumentedModel):
@@ -107,9 +111,12 @@ def handle_problems(app: FastAPI) -> None:
 
 
 async def no_lost_query(request: Request) -> None:
-    """Refuse a change with a query that its route does not read: ?dry_run=true would change all the same."""
+    """Refuse a query that the route does not read: ?dry_run=true would change, ?owner=ann list all the same.
+
+    A route with a query has a `Query`, which refuses unknown keys itself and names the nearest known one.
+    """
     route = request.scope.get("route")
-    if request.method in _READS or not request.url.query or not isinstance(route, APIRoute):
+    if not request.url.query or not isinstance(route, APIRoute) or route.path in _ANY_QUERY:
         return
     if not route.dependant.query_params:
         name = next(iter(request.query_params), request.url.query)[:_LONGEST_KEY]

@@ -245,6 +245,8 @@ def test_ids_cannot_be_guessed_and_are_not_kept(door: Door, store: Store, tmp_pa
         )
     assert len({first[-39:-20], second[-39:-20], first[-20:], second[-20:]}) == 4
     assert refused(door("GET", "/v1/submissions/status/job-1"), 404) == "there is no submission job-1"
+    mistyped = refused(door("GET", "/v1/submissions/status/job-1?x=1"), 422)
+    assert mistyped == "x: unknown key; this request has no query"
     guess = first[:-1] + str((int(first[-1]) + 1) % 10)
     assert "there is no submission" in refused(door("POST", f"/v1/submissions/kill/{guess}"), 404)
 
