@@ -17,6 +17,9 @@ TIME_DIGITS = 3
 _TIME_BITS = 20
 #: Neither cost nor time ever counts for nothing, so that one decides between equals of the other.
 LEAST_WEIGHT = 0.001
+#: Maxima of options that bound the time and memory of a decision: jobs that are looked at, seconds until it
+#: is cut short. Seeds enter compiled code as whole numbers of 64 bits.
+MOST_JOBS, MOST_SECONDS, MOST_SEED = 100_000, 3600.0, 2**32 - 1
 
 
 def check_share(name: str, value: float) -> None:
@@ -25,10 +28,12 @@ def check_share(name: str, value: float) -> None:
         raise ValueError(f"{name}: should be between 0 and 1, found {value:g}")
 
 
-def check_seconds(name: str, value: float) -> None:
-    """ValueError when an option in seconds is not a finite number above 0."""
+def check_seconds(name: str, value: float, most: float = float("inf")) -> None:
+    """ValueError when an option in seconds is not a finite number above 0, or is above `most`."""
     if not 0 < value < float("inf"):
         raise ValueError(f"{name}: should be more than 0 seconds, found {value:g}")
+    if value > most:
+        raise ValueError(f"{name}: should be {most:g} seconds or less, found {value:g}")
 
 
 def check_factor(name: str, value: float) -> None:
@@ -37,10 +42,12 @@ def check_factor(name: str, value: float) -> None:
         raise ValueError(f"{name}: should be 1 or more, found {value:g}")
 
 
-def check_limit(name: str, value: int, least: int = 0) -> None:
-    """ValueError when an option that is a number of things is less than `least`."""
+def check_limit(name: str, value: int, least: int = 0, *, most: int) -> None:
+    """ValueError when an option that is a number of things is less than `least` or above `most`."""
     if not value >= least:
         raise ValueError(f"{name}: should be {least} or more, found {value}")
+    if value > most:
+        raise ValueError(f"{name}: should be {most} or less, found {value}")
 
 
 def duration_of(job: Job, unknown: float) -> float:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
-from agents.estimates import check_limit
+from agents.estimates import MOST_JOBS, check_limit
 from conf.util.counted import counted
 from environment.decisions.decision_round import room_for_driver
 from environment.decisions.feasibility import shortage
@@ -45,7 +45,7 @@ class DrfOptions:
     }
 
     def __post_init__(self) -> None:
-        check_limit("window", self.window, least=1)
+        check_limit("window", self.window, least=1, most=MOST_JOBS)
         PatienceLimits(self.overtaken_at_most)
 
 

@@ -16,6 +16,7 @@ from agents.baselines.filling import deal
 from agents.baselines.first_fit import FirstFit
 from agents.estimates import (
     LEAST_WEIGHT,
+    MOST_SECONDS,
     check_factor,
     check_limit,
     check_seconds,
@@ -31,6 +32,9 @@ from conf.units import SECONDS_PER_HOUR
 from environment.decisions.feasibility import shortage
 from environment.types import Decision, FloatArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
+
+#: Maximum of `nodes`, far above what a placement needs.
+_MOST_NODES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,8 @@ class IlpOptions:
 
     def __post_init__(self) -> None:
         check_share("beta", self.beta)
-        check_limit("nodes", self.nodes, least=1)
-        check_seconds("time_limit", self.time_limit)
+        check_limit("nodes", self.nodes, least=1, most=_MOST_NODES)
+        check_seconds("time_limit", self.time_limit, MOST_SECONDS)
         check_factor("bad_placement_factor", self.bad_placement_factor)
         check_seconds("unknown_duration", self.unknown_duration)
 

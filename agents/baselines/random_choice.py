@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.estimates import MOST_SEED, check_limit
 from environment.decisions.feasibility import shortage
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -19,8 +20,7 @@ class RandomOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ValueError(f"seed: should be 0 or more, found {self.seed}")
+        check_limit("seed", self.seed, most=MOST_SEED)
 
 
 class RandomChoice:

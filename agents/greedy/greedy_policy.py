@@ -15,6 +15,7 @@ import numpy as np
 from agents.column_cache import Columns
 from agents.estimates import (
     LEAST_WEIGHT,
+    MOST_JOBS,
     check_factor,
     check_limit,
     check_seconds,
@@ -80,7 +81,7 @@ class GreedyOptions:
 
     def __post_init__(self) -> None:
         check_share("beta", self.beta)
-        check_limit("window", self.window, least=1)
+        check_limit("window", self.window, least=1, most=MOST_JOBS)
         check_factor("bad_placement_factor", self.bad_placement_factor)
         check_seconds("unknown_duration", self.unknown_duration)
         _ = self.limits  # which are checked there

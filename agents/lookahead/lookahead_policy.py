@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from agents.estimates import check_factor, check_limit, check_seconds, check_share
+from agents.estimates import (
+    MOST_JOBS,
+    MOST_SECONDS,
+    MOST_SEED,
+    check_factor,
+    check_limit,
+    check_seconds,
+    check_share,
+)
 from agents.lookahead.draws import Draws
 from conf.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.decisions.feasibility import shortage
@@ -29,6 +37,8 @@ _LATER = 2.0
 #: On how many draws of durations plans are played at least where one is unknown. Chosen: of 0, 8 and 32 on
 #: windows of Alibaba's tasks: 1.12, 1.01 and 1.00 times the cost of first fit, ends later by 0, 2 and 6 %.
 _DOUBTFUL = 8
+#: Maxima of two options, a hundred times their defaults and about sixty: more takes minutes for a decision.
+_MOST_CANDIDATES, _MOST_DRAWS = 10_000, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +89,13 @@ class LookaheadOptions:
         check_share("beta", self.beta)
         if self.model is not None and self.base != "reinforce":
             raise ValueError(f"model: requires base reinforce, found {self.base}")
-        for name in ("time_limit", "unknown_duration"):
-            check_seconds(name, getattr(self, name))
+        check_seconds("time_limit", self.time_limit, MOST_SECONDS)
+        check_seconds("unknown_duration", self.unknown_duration)
         check_factor("bad_placement_factor", self.bad_placement_factor)
-        for name in ("candidates", "draws", "seed"):
-            check_limit(name, getattr(self, name))
-        check_limit("window", self.window, 1)
+        check_limit("candidates", self.candidates, most=_MOST_CANDIDATES)
+        check_limit("draws", self.draws, most=_MOST_DRAWS)
+        check_limit("seed", self.seed, most=MOST_SEED)
+        check_limit("window", self.window, 1, most=MOST_JOBS)
         _ = self.limits  # which are checked there
 
     @property

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from agents.estimates import check_limit, check_seconds, check_share, duration_of
+from agents.estimates import MOST_JOBS, check_limit, check_seconds, check_share, duration_of
 from agents.overtaking.placement_value import Worth
 from agents.overtaking.reservation import Reservation
 from conf.defaults import UNKNOWN_DURATION
@@ -51,7 +51,7 @@ class OvertakingOptions:
     unknown_duration: float = UNKNOWN_DURATION
 
     def __post_init__(self) -> None:
-        check_limit("window", self.window, least=1)
+        check_limit("window", self.window, least=1, most=MOST_JOBS)
         check_share("beta", self.beta)
         check_seconds("unknown_duration", self.unknown_duration)
         _ = self.limits  # which are checked there

@@ -121,6 +121,8 @@ def test_ready_made_policies_are_taken() -> None:
         ("random", {"seed": True}, "policy random: seed: should be a valid integer, found True"),
         ("random", {"seed": object}, "policy random: seed: should be int, found <class 'object'>"),
         ("random", {"seed": -1}, "policy random: seed: should be 0 or more, found -1"),
+        ("lookahead", {"draws": 10**9}, "policy lookahead: draws: should be 1000 or less, found 1000000000"),
+        ("ilp", {"time_limit": 1e9}, "policy ilp: time_limit: should be 3600 seconds or less, found 1e+09"),
         (f"{HERE}:Patient", {}, "reason: missing; it has no default"),
         (f"{HERE}:Patient", {"reason": "x", "weight": 2}, "weight: should be within 0 and 1, found 2.0"),
     ],
@@ -197,3 +199,24 @@ def test_the_registry_and_the_baselines_import_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+#: Options of which any number takes the same time: counts of overtaken jobs and of waits, and the number of
+#: VMs of `even`, which is at most the job's executors.
+COUNTERS = {"overtaken_at_most", "wait_limit", "vms"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "option"),
+    [
+        (name, option.name)
+        for name in POLICIES
+        for option in describe(name).options
+        if (option.type.partition(" ")[0] == "int" and option.name not in COUNTERS)
+        or option.name == "time_limit"
+    ],
+)
+def test_options_that_bound_work_have_a_maximum(policy: str, option: str) -> None:
+    """A config cannot make a decision endless, or fill the memory, by one number."""
+    with pytest.raises(PolicyError, match=f"{option}: should be .* or less, found"):
+        create(policy, {option: 10**10})
