@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from conf.uploaded_file import SCHEME, TAKEN, unfit_name
+from conf.uploaded_file import LONGEST_FILE_NAME, SCHEME, unfit_name
 from framework.spark.conf_check import check_conf
 from framework.spark.memory import heap_mib
 from framework.spark.properties_file import properties_text
@@ -102,6 +102,10 @@ class Application:
         for name in _LISTS:
             _check_texts((",".join(getattr(self, name)),), f"{name}: together")
         self._check_total()
+        for path in (self.app, *self.py_files, *self.files, *self.jars, *self.archives):
+            name = _file_name(alias_parts(path)[0])
+            if len(name.encode()) > LONGEST_FILE_NAME:
+                raise ValueError(f"{name[:40]}...: a file's name has at most {LONGEST_FILE_NAME} bytes")
 
     @property
     def aliased(self) -> tuple[tuple[str, str], ...]:
@@ -189,8 +193,8 @@ def _check_folders(archives: tuple[str, ...], files: tuple[str, ...]) -> None:
             )
         if number > 1:
             raise ValueError(f"archives: two are unpacked into {folder}: name other folders, as in x.zip#x")
-        if folder in TAKEN:
-            raise ValueError(f"archives: {folder} is the name of an existing file: choose another")
+        if why := unfit_name(folder):
+            raise ValueError(f"archives: {folder[:80]!r} cannot be the name of a job's folder: {why}")
 
 
 def _check_variable(name: str, value: str) -> None:

@@ -35,7 +35,12 @@ from framework.spark import (
         ({"archives": ("/a/x.zip",), "files": ("/b/x.zip",)}, "x.zip is also the name of a file of the job"),
         ({"archives": ("/a/x.zip#y",), "py_files": ("s3a://b/y",)}, "y is also the name of a file"),
         ({"archives": ("/a/x.zip#app.py",)}, "app.py is also the name of a file"),
-        ({"archives": ("/a/x.zip#tmp",)}, "tmp is the name of an existing file"),
+        ({"archives": ("/a/x.zip#tmp",)}, "'tmp' cannot be .* folder: a file of Stoker's has that name"),
+        ({"archives": ("/a/x.zip#" + "b" * 300,)}, "it has more than 255 bytes"),
+        ({"archives": ("/a/x.zip#..",)}, "name of a job's folder: it names no file"),
+        ({"archives": ("/a/x.zip#a/b",)}, "name of a job's folder: it leads to another folder"),
+        ({"archives": ("https://h/" + "b" * 300,)}, "it has more than 255 bytes"),
+        ({"files": ("https://h/" + "b" * 300,)}, "b{40}...: a file's name has at most 255 bytes"),
         (
             {"conf": {"spark.jars.packages": "a:b:1"}},
             "spark.jars.packages is reserved: .* field for it is packages",
