@@ -87,14 +87,15 @@ class LaunchCheck:
         if driver_of(spec, self.config).on == "host":
             self.homes.here(spec.spark)
         application = application_of(spec)
-        check_first_heap(application.conf, "executor", application.heap_mib(spec.memory_mib))
+        heap = application.heap_mib(spec.memory_mib)
+        check_first_heap(application.conf, spec.env, "executor", heap)
         application.check()
         check_resources(application.conf, spec.resources, spec.fewest_cpus or spec.most_cpus)
         check_shares(application.conf, spark.line)
         if driver_of(spec, self.config).on == "client":
             return  # it has its files itself
         heap = application.heap_mib(driver_of(spec, self.config).memory, "driver")
-        check_first_heap(application.conf, "driver", heap)
+        check_first_heap(application.conf, spec.env, "driver", heap)
         if spec.main_class and spec.app.endswith(".py"):
             raise ValueError(f"main_class: {spec.main_class} goes with a jar, not with a Python file")
         self._check_uploaded(spec, submitter, sends)

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from conf.uploaded_file import LONGEST_FILE_NAME, SCHEME, unfit_name
-from framework.spark.conf_check import check_conf
+from framework.spark.conf_check import check_conf, check_java_options
 from framework.spark.memory import heap_mib
 from framework.spark.properties_file import properties_text
 from framework.spark.property_values import size_mib
@@ -94,6 +94,7 @@ class Application:
             _check_texts((key, value), f"conf: {key}")
         for name, value in self.environment.items():
             _check_variable(name, value)
+        check_java_options("environment: _JAVA_OPTIONS", self.environment.get("_JAVA_OPTIONS", ""))
         for argument in self.arguments:
             _check_texts((argument,), "args: one argument")
         _check_texts((properties_text(self.conf),), "conf: all settings together")

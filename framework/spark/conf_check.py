@@ -4,6 +4,7 @@
 """
 
 import re
+import shlex
 from collections.abc import Mapping
 
 from conf.util.counted import counted
@@ -12,15 +13,23 @@ from framework.spark.memory import executor_cores
 from framework.spark.property_values import factor, number, seconds, size_bytes
 from framework.spark.treatments import treatment
 
-#: Options of Java that Spark looks through, and where it wants a heap to be given.
+#: Options of Java that come behind the heap of a process, so that another heap there would replace it, and
+#: the setting for a heap. Spark checks the first four, too.
 _JAVA_OPTIONS = {
     "spark.driver.defaultJavaOptions": "spark.driver.memory",
     "spark.driver.extraJavaOptions": "spark.driver.memory",
     "spark.executor.defaultJavaOptions": "spark.executor.memory",
     "spark.executor.extraJavaOptions": "spark.executor.memory",
+    "spark.executorEnv._JAVA_OPTIONS": "spark.executor.memory",
 }
+#: Variables with options of Java. Those of the last come behind the command's own.
+_JAVA_VARIABLES = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+#: A heap: the launcher takes -mx for -Xmx. Beside -Xmx no other option bounds one (-XX:MaxRAM,
+#: -XX:MaxRAMPercentage, -XX:+AggressiveHeap and -XX:Flags=FILE have no effect), and -Xss and -ss are stacks.
+_HEAP = re.compile(r"-mx|.*(?:Xmx|MaxHeapSize)", re.DOTALL)
+_OPTIONS_FILE = re.compile(r"@|-XX:VMOptionsFile=")
 #: The heap with which a JVM begins.
-_FIRST_HEAP = re.compile(r"-(?:Xms|XX:InitialHeapSize=)([0-9]{1,15}[kKmMgGtT]?)")
+_FIRST_HEAP = re.compile(r"(?<![\w=-])-(?:X?ms|XX:(?:Initial|Min)HeapSize=)([0-9]{1,15}[kKmMgGtT]?)")
 #: Parts of a heap.
 _FRACTIONS = ("spark.memory.fraction", "spark.memory.storageFraction")
 #: How long Spark waits for an executor, and the interval of its heartbeats: the default, and the unit of a
@@ -40,8 +49,13 @@ def check_conf(conf: Mapping[str, str]) -> None:
                 "secret nor a name with = can stand on a command line"
             )
     for key, instead in _JAVA_OPTIONS.items():
-        if key in conf:
-            _check_java_options(key, conf[key], instead)
+        options = conf.get(key, "")
+        check_java_options(f"conf: {key}", options, instead)
+        if key.startswith("spark.executor.") and "-Dspark" in options:
+            raise ValueError(
+                f"conf: {key} is not allowed to set Spark options (was {options!r}). Give them in conf by "
+                "their own names"
+            )
     _check_heartbeat(conf)
     for key in _FRACTIONS:
         if (text := conf.get(key, "").strip()) and not 0 <= number(key, text) <= 1:
@@ -67,13 +81,37 @@ def check_resources(conf: Mapping[str, str], resources: Mapping[str, float], cpu
             )
 
 
-def check_first_heap(conf: Mapping[str, str], process: str, heap_mib: int) -> None:
+def check_java_options(where: str, options: str, instead: str = "spark.executor.memory") -> None:
+    """Raise ValueError at once for Java options with a heap, which Spark rejects when the job has executors.
+
+    The reason is Spark's. Options in files could have one, too.
+    """
+    try:
+        each = shlex.split(options)
+    except ValueError:  # a quotation mark without its second
+        each = options.split()
+    if any(map(_HEAP.match, each)):
+        raise ValueError(
+            f"{where} is not allowed to specify max heap memory settings (was {options!r}). Use "
+            f"{instead} instead: a job file's memory, or its driver's, which includes Spark's overhead"
+        )
+    if found := next(filter(_OPTIONS_FILE.match, each), None):
+        raise ValueError(f"{where}: {found} reads options from a file, which may set a heap: give them here")
+
+
+def check_first_heap(
+    conf: Mapping[str, str], environment: Mapping[str, str], process: str, heap_mib: int
+) -> None:
     """Raise ValueError where the JVM of an executor or driver would begin with more than its heap."""
-    for key in (f"spark.{process}.defaultJavaOptions", f"spark.{process}.extraJavaOptions"):
-        for size in _FIRST_HEAP.findall(conf.get(key, "")):
+    keys = [f"spark.{process}.{kind}JavaOptions" for kind in ("default", "extra")]
+    keys += [f"spark.executorEnv.{name}" for name in _JAVA_VARIABLES if process == "executor"]
+    options = {f"conf: {key}": conf.get(key, "") for key in keys}
+    options |= {f"environment: {name}": environment.get(name, "") for name in _JAVA_VARIABLES}
+    for key, text in options.items():
+        for size in _FIRST_HEAP.findall(text):
             if size_bytes(key, size) > heap_mib << 20:
                 raise ValueError(
-                    f"conf: {key} starts the heap with {size}, but it has {heap_mib} MiB at most: request "
+                    f"{key} starts the heap with {size}, but it has {heap_mib} MiB at most: request "
                     "more memory, or set less there"
                 )
 
@@ -114,18 +152,4 @@ def _check_heartbeat(conf: Mapping[str, str]) -> None:
         raise ValueError(
             f"conf: spark.network.timeout of {timeout:g} s should be more than "
             f"spark.executor.heartbeatInterval of {interval:g} s"
-        )
-
-
-def _check_java_options(key: str, options: str, instead: str) -> None:
-    """Reject at once the Java options that Spark rejects when the job has its executors, with its reason."""
-    if "Xmx" in options or "MaxHeapSize" in options:
-        raise ValueError(
-            f"conf: {key} is not allowed to specify max heap memory settings (was {options!r}). Use "
-            f"{instead} instead: a job file's memory, or its driver's, which includes Spark's overhead"
-        )
-    if key.startswith("spark.executor") and "-Dspark" in options:
-        raise ValueError(
-            f"conf: {key} is not allowed to set Spark options (was {options!r}). Give them in conf by their "
-            "own names"
         )

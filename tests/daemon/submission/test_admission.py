@@ -140,6 +140,9 @@ def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
         ({"spark.executor.extraJavaOptions": "-XX:MaxHeapSize=9g"}, "not allowed to specify max heap memory"),
         ({"spark.executor.extraJavaOptions": "-Xss1m -Xms900g"}, "starts the heap with 900g, but it has"),
         ({"spark.driver.extraJavaOptions": "-XX:InitialHeapSize=900g"}, "starts the heap with 900g"),
+        ({"spark.driver.extraJavaOptions": "-ms900g"}, "starts the heap with 900g"),
+        ({"spark.executor.extraJavaOptions": "-XX:MinHeapSize=900g"}, "starts the heap with 900g"),
+        ({"spark.executorEnv.JAVA_TOOL_OPTIONS": "-Xms900g"}, "starts the heap with 900g"),
     ],
 )
 def test_what_executors_could_never_have_is_refused(
@@ -148,6 +151,13 @@ def test_what_executors_could_never_have_is_refused(
     """Spark's properties are checked at once: resources that no VM has, and heaps."""
     with pytest.raises(RejectedError, match=words):
         door.admit(JobSpec.model_validate({"app": APP, **job_properties(properties).fields}))
+
+
+def test_variables_with_options_of_java_start_no_heap_above_the_limit(door: Door) -> None:
+    """The JVM reads its options from three variables, too, and does not start with such a heap."""
+    for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"):
+        with pytest.raises(RejectedError, match=f"environment: {name} starts the heap with 900g"):
+            door.submit(1, env={name: "-Xms900g"})
 
 
 def test_resources_by_sparks_settings_are_taken_from_vms(door: Door) -> None:

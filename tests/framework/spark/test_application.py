@@ -62,6 +62,7 @@ from framework.spark import (
         ({"conf": {"spark.authenticate.secret": "x"}}, "spark.authenticate.secret is reserved"),
         ({"conf": {"spark.dynamicAllocation.enabled": "true"}}, "is reserved"),
         ({"conf": {"spark.x": "a\0b"}}, "NUL"),
+        ({"environment": {"_JAVA_OPTIONS": "-Xmx9g"}}, "_JAVA_OPTIONS is not allowed to specify max heap"),
         ({"environment": {"A B": "1"}}, "'A B' is not a variable's name"),
         ({"environment": {"JAVA_HOME": "/java"}}, "JAVA_HOME is reserved"),
         ({"environment": {"_SPARK_AUTH_SECRET": "x"}}, "is reserved"),
@@ -125,6 +126,18 @@ def test_ordinary_application_is_accepted() -> None:
             for whose in ("driver", "executor")
             for which in ("extra", "default")
         ),
+        *(
+            ({f"spark.{whose}.extraJavaOptions": option}, message)
+            for whose in ("driver", "executor")
+            for option, message in (
+                ("-Xss1m -mx9g", "not allowed to specify max heap memory .* Use"),
+                ('-Da=b "-m"x9g', "not allowed to specify max heap memory .* Use"),
+                ("-XX:MaxHeapSize=9g", "not allowed to specify max heap memory .* Use"),
+                ("-Xss1m @/tmp/options", "@/tmp/options reads options from a file"),
+                ("-XX:VMOptionsFile=/tmp/options", "VMOptionsFile=/tmp/options reads options from a file"),
+            )
+        ),
+        ({"spark.executorEnv._JAVA_OPTIONS": "-Xmx9g"}, "_JAVA_OPTIONS is not allowed to specify max heap"),
         ({"spark.executor.extraJavaOptions": "-Dspark.ui.port=1"}, "not allowed to set Spark options"),
         ({"spark.memory.fraction": "1.5"}, "spark.memory.fraction should be between 0 and 1"),
         ({"spark.memory.storageFraction": "half"}, "storageFraction=half: should be a number"),
@@ -149,3 +162,15 @@ def test_other_options_of_java_are_taken() -> None:
         "spark.executor.heartbeatInterval": "20000",
     }
     Application(app="/apps/app.py", conf=conf).check()
+
+
+def test_options_of_java_that_set_no_heap_pass() -> None:
+    """Beside -Xmx they bound none, as OpenJDK 17 shows with -XX:+PrintFlagsFinal; the rest are no heaps."""
+    options = (
+        "-Xss4m -ss4m -XX:MaxRAM=64g -XX:MaxRAMPercentage=90 -XX:+AggressiveHeap -XX:Flags=/tmp/flags "
+        "-XX:MaxDirectMemorySize=1g -Dx='-mx it' -Dmail=a@b \"-Dunbalanced"
+    )
+    for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        Application(app="/a/app.py", conf={key: options}).check()
+    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"):  # the command's own -Xmx comes behind these
+        Application(app="/a/app.py", environment={name: "-Xmx1g"}).check()
