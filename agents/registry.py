@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from agents.overtaking.overtaking_policy import KNOWN_TO, OvertakingOptions, overtaking_of
 from conf.errors import ReportedError
 from environment.policy import FunctionPolicy, Policy
-from environment.policy_faults import FOREIGN, placed
+from environment.policy_faults import foreign, placed
 
 #: Inputs of decisions beside the first job's size and the free resources, in the order of tables: the rest of
 #: the queue, jobs' types, their expected durations, the expected ends of running ones, the preferred
@@ -185,7 +185,9 @@ def _resolve(name: str) -> Any:
         sys.path.extend(folder for folder in _FOLDERS if folder not in sys.path)
     try:
         module = importlib.import_module(module_name)
-    except FOREIGN as error:  # raised while the user's module is imported
+    except BaseException as error:  # raised while the user's module is imported
+        if not foreign(error):
+            raise
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
             where = ", nor in ".join((f"no module {error.name} is installed", *_FOLDERS))
             raise PolicyError(f"policy {name}: {where}") from error
@@ -266,7 +268,9 @@ def _make(name: str, factory: Callable[..., Any], options: Mapping[str, object])
         policy = factory(*given)
     except PolicyError:
         raise
-    except FOREIGN as error:
+    except BaseException as error:
+        if not foreign(error):
+            raise
         raise PolicyError(f"policy {name}: cannot be made: {placed(error)}") from error
     return policy if overtaking is None else overtaking_of(policy, overtaking, POLICIES[name].knows)
 

@@ -3,6 +3,7 @@
 import sysconfig
 import traceback
 from collections.abc import Sequence
+from dis import opname
 from pathlib import Path
 from types import FrameType
 
@@ -13,11 +14,26 @@ _HERE = Path(__file__).parents[1]
 _OURS = f"{_HERE / 'agents'}/"
 _CALLERS = (_OURS, f"{_HERE / 'environment'}/", f"{_HERE / 'daemon'}/")
 _PACKAGES, _PYTHON = (f"{sysconfig.get_path(name)}/" for name in ("purelib", "stdlib"))
-#: Exceptions that a policy's code may raise: `sys.exit()` in it ends its decision alone. Not Ctrl-C, nor
-#: limits of ours.
-FOREIGN = (Exception, SystemExit, GeneratorExit)
+#: Exceptions that end a policy's work alone, wherever they come from: `sys.exit()`, too.
+_FOREIGN = (Exception, SystemExit, GeneratorExit)
 #: Of an error's own text so much is kept. Chosen: a sentence and some values.
 _LONGEST = 500
+
+
+def foreign(error: BaseException) -> bool:
+    """Whether this is a fault of a policy, and neither Ctrl-C nor a limit of ours that ended its work.
+
+    Those are raised by no statement of its code: Ctrl-C between two of them, a limit in its own function.
+    """
+    if isinstance(error, _FOREIGN):
+        return True
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    found = _place(list(traceback.walk_tb(error.__traceback__)))
+    if last is None or found is None or found[0] is not last.tb_frame:
+        return False
+    return opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
 
 
 def failure(error: BaseException) -> str:
@@ -47,7 +63,9 @@ def placed(error: BaseException) -> str:
     """Error and its place in a policy's code: `KeyError: 'x' (/home/ann/a.py, line 12, in decide)`."""
     try:
         text = str(error)
-    except FOREIGN:  # its class is the policy's, too
+    except BaseException as second:  # its class is the policy's, too
+        if not foreign(second):
+            raise
         text = ""
     told = f"{type(error).__name__}: {text}" if text else type(error).__name__
     short = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."

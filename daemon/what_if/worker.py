@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from agents.registry import create, is_ours, look_in
 from agents.warm_up import smallest
 from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, Question, read
-from environment.policy_faults import FOREIGN, failure
+from environment.policy_faults import failure, foreign
 from environment.simulation.forecast.play_forward import play_ahead
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError
@@ -64,7 +64,9 @@ def answers(question: Question) -> Iterator[DrawAnswer]:
             except StuckError as error:
                 failed.add(number)
                 yield DrawAnswer(number, draw, None, str(error))
-            except FOREIGN as error:
+            except BaseException as error:
+                if not foreign(error):
+                    raise
                 failed.add(number)
                 yield DrawAnswer(number, draw, None, failure(error))
             else:

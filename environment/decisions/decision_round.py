@@ -21,7 +21,7 @@ from environment.decisions.sizing import Pressure, Sizing, is_open, pressure_on
 from environment.decisions.vain_waits import HeldBack, is_still
 from environment.offered import DRIVER_PORTS
 from environment.policy import Decide
-from environment.policy_faults import FOREIGN, failure, holds_back, waits_in_vain
+from environment.policy_faults import failure, foreign, holds_back, waits_in_vain
 from environment.resources import Resources
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -296,7 +296,9 @@ def _ask(
             if not faults and isinstance(queue, WaitingRequests):
                 over = queue.refuses(view, request, decision)
                 faults = (over,) if over else ()
-    except FOREIGN as error:  # no exception of the policy may stop the queue
+    except BaseException as error:  # no exception of the policy may stop the queue
+        if not foreign(error):
+            raise
         faults = (failure(error),)
     else:
         if not faults and isinstance(decision, Wait):

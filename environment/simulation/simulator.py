@@ -35,6 +35,7 @@ from environment.simulation.results.decision_trace import (
     KeptDecisions,
     StuckError,
     TracedDecision,
+    asked,
     teach,
 )
 from environment.simulation.results.outcomes import result_of
@@ -109,21 +110,21 @@ def play(
     """Run the policy in a world until all jobs have ended, as `simulate` does; it refused these before."""
     options, jobs = world.options, len(world.jobs)
     many = jobs >= MANY if compiled is None else compiled
-    cut_short, guarded = counts_of(policy)
-    if many and (player := _player(world, policy)) is not None:
+    cut_short, guarded = asked(lambda: counts_of(policy))
+    if many and (player := asked(lambda: _player(world, policy))) is not None:
         every = max(1, jobs // _REPORTS)
         made, seconds = play_compiled(world, player, lambda placed: _report(progress, placed, jobs), every)
         result = result_of(world, made, refused or {}, seconds)
-        return replace(result, guarded=counts_of(policy)[1] - guarded)
+        return replace(result, guarded=asked(lambda: counts_of(policy))[1] - guarded)
     watch = _Stopwatch(policy)
     trace = []
-    observe = policy.observe if isinstance(policy, Observer) else None
-    held = watched(policy)
+    observe = asked(lambda: policy.observe if isinstance(policy, Observer) else None)
+    held = asked(lambda: watched(policy))
     decide = partial(
         decide_once,
         watch.decide,
         fallback=fallback.decide if fallback else None,
-        sizing=sizing_for(policy, options.sizes),
+        sizing=asked(lambda: sizing_for(policy, options.sizes)),
         held=held,
     )
     for traced in _run(world, decide, fallback.decide if fallback else None, observe, held):
@@ -131,7 +132,7 @@ def play(
         if isinstance(traced.decision, Place):
             _report(progress, world.head, jobs)
     result = result_of(world, KeptDecisions(trace), refused or {}, watch.seconds)
-    since = counts_of(policy)
+    since = asked(lambda: counts_of(policy))
     return replace(result, cut_short=since[0] - cut_short, guarded=since[1] - guarded)
 
 

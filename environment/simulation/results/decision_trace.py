@@ -3,11 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from conf.errors import ReportedError
-from environment.policy_faults import FOREIGN, placed
+from environment.policy_faults import failure, foreign, placed
 from environment.types import Decision, EndedJob, Wait
+
+_T = TypeVar("_T")
 
 
 class StuckError(ReportedError, RuntimeError):
@@ -18,11 +20,23 @@ class EndlessError(StuckError):
     """A simulation exceeded its limit of events; the text names its clock's time and the running jobs."""
 
 
+def asked(question: Callable[[], _T]) -> _T:
+    """Answer of a policy about itself, by its own code; StuckError where that fails."""
+    try:
+        return question()
+    except BaseException as error:
+        if not foreign(error):
+            raise
+        raise StuckError(failure(error)) from error
+
+
 def teach(observe: Callable[[EndedJob], None], ended: EndedJob) -> None:
     """Tell a policy that a job is over; StuckError where it fails."""
     try:
         observe(ended)
-    except FOREIGN as error:
+    except BaseException as error:
+        if not foreign(error):
+            raise
         raise StuckError(f"it does not learn from {ended.job.id}: {placed(error)}") from error
 
 

@@ -1,6 +1,8 @@
 """Rounds of decisions, and policies that misbehave."""
 
+import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -76,6 +78,27 @@ def leaves(view: ClusterView, queue: Requests) -> Decision:
     sys.exit(0)
 
 
+class OwnError(BaseException):
+    """No Exception, as a policy may define its own."""
+
+
+def interrupts(view: ClusterView, queue: Requests) -> Decision:
+    """Raises what Ctrl-C raises, itself."""
+    raise KeyboardInterrupt
+
+
+def owns(view: ClusterView, queue: Requests) -> Decision:
+    """Raises an error of its own that is no Exception."""
+    raise OwnError("mine")
+
+
+def is_stopped(view: ClusterView, queue: Requests) -> Decision:
+    """Decides until Ctrl-C ends it."""
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(60)
+    return Wait("late")
+
+
 def mute(view: ClusterView, queue: Requests) -> Decision:
     """Raises an error whose text raises another."""
     raise MuteError
@@ -93,6 +116,8 @@ def nothing(view: ClusterView, queue: Requests) -> Decision:
         (nothing, "the policy returned NoneType, not Place or Wait"),
         (leaves, "the policy failed: SystemExit: 0 ("),
         (mute, "the policy failed: MuteError ("),
+        (interrupts, "the policy failed: KeyboardInterrupt ("),
+        (owns, "the policy failed: OwnError: mine ("),
         (overcommits, "vm-1 has 2 cpus free, 3 needed"),
         (scribbles, "the policy failed: ValueError: assignment destination is read-only"),
     ],
@@ -103,6 +128,12 @@ def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -
     (told,) = verdict.faults
     assert told.startswith(fault), "the place of an error follows"
     assert verdict.decision == Wait(f"the decision could not be executed: {told}")
+
+
+def test_ctrl_c_ends_more_than_a_decision() -> None:
+    """It reaches the caller from within a policy, which has not raised it itself."""
+    with pytest.raises(KeyboardInterrupt):
+        decide_once(is_stopped, VIEW, requests(3))
 
 
 @pytest.mark.parametrize(

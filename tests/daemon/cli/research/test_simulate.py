@@ -62,6 +62,37 @@ def test_a_policy_that_fails_is_not_taken_for_a_good_one(
     assert once["violations"] > 0
 
 
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        ("def __init__(self): raise Own('mine')", "cannot be made: Own: mine ("),
+        ("def observe(self, ended): raise Own('mine')", "does not learn from job-"),
+        ("cut_short = property(lambda self: sys.exit(5))", "the policy failed: SystemExit: 5"),
+        ("bounds_waits = property(lambda self: 1 / 0)", "the policy failed: ZeroDivisionError"),
+    ],
+)
+def test_no_exception_of_a_policy_ends_as_a_traceback(
+    code: str,
+    place: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even one that is no Exception: the error is a line, with the place in the policy's code."""
+    name = f"own_{abs(hash(code))}"
+    (tmp_path / f"{name}.py").write_text(
+        "import sys\n"
+        "from agents.registry import create\n"
+        "class Own(BaseException): pass\n"
+        "class Policy:\n"
+        "    decide = create('ff').decide\n"
+        f"    {code}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "--workload", "burst", "--jobs", "5", "--policy", f"{name}:Policy"]) == 2
+    assert place in capsys.readouterr().err
+
+
 def test_who_fails_whenever_it_places_has_the_fallbacks_numbers(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
