@@ -34,6 +34,8 @@ from profiles.shapes.told import ShapeChoice as ShapeChoice
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+#: Each executor on a VM of its own, or all on one.
+Preference = Literal["spread", "consolidate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class Job:
     submitted_at: float
     name: str = ""
     expected_duration: float | None = None
-    prefers: Literal["spread", "consolidate"] | None = None
+    prefers: Preference | None = None
     driver: Resources | None = None
     min_executors: int | None = None
     max_runtime: float | None = None

@@ -2,23 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agents.baselines.filling import deal, fill
 from environment.decisions.feasibility import shortage
 from environment.kernel.state import PREFERENCES
-from environment.types import Decision, IntArray, Job, Place, PlacementRequest, Vm, Wait
+from environment.types import Decision, IntArray, Job, Place, PlacementRequest, Preference, Vm, Wait
 from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
     from environment.kernel.play_loop import Trace
     from environment.kernel.resized_jobs import SparedResources
     from environment.kernel.state import Batch
-
-
-Preference = Literal["spread", "consolidate"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import Literal
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArr
 from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.queues.types import Sharing
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
-from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm
+from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Preference, Rework, Vm
 from profiles.curve import Curve
 from profiles.job_profile import JobProfile
 from profiles.workloads.workload import Workload
@@ -77,7 +76,7 @@ def jobs_of(
 
 
 def _carrier(
-    prefers: Literal["spread", "consolidate"] | None, spread: float, rework: Rework, curve: Curve | None
+    prefers: Preference | None, spread: float, rework: Rework, curve: Curve | None
 ) -> Callable[..., Job]:
     """Factory for jobs of a workload's type, with defaults for fields that a workload does not set."""
     return carrier(

@@ -14,7 +14,7 @@ from environment.simulation.durations.beliefs import Belief
 from environment.simulation.durations.fitted_model import FittedDurations, Pace
 from environment.simulation.durations.spot_beliefs import SpotBelief
 from environment.simulation.faults.losses import Loss
-from environment.types import Job
+from environment.types import Job, Preference
 from profiles.job_profile import JobProfile, load_profiles
 from profiles.workloads.generators import load_workload
 from profiles.workloads.varied import Varied, varied
@@ -35,6 +35,8 @@ class SimulationOptions:
     fitted: FittedDurations | None = None
     #: By job type: which placement it prefers. Types that are not there prefer none.
     profiles: Mapping[str, JobProfile] = field(default_factory=load_profiles)
+    #: By job type: which placement policies are shown that it prefers, where that is not the truth.
+    shown: Mapping[str, Preference | None] = field(default_factory=dict)
     #: Beliefs of policies about all that, and the seed of their errors.
     belief: Belief = field(default_factory=Belief)
     seed: int = 0
@@ -94,4 +96,6 @@ def believed(jobs: Sequence[Job], options: SimulationOptions, pace: Pace | None 
     """The jobs, of known true durations, with the beliefs shown to policies in their place."""
     known = {*options.profiles, *(options.fitted.model.types if options.fitted else ())}
     mean = pace.mean if pace is not None and options.truth == "drawn" else None
-    return options.belief.of(jobs, options.seed, mean=mean, known=known)
+    jobs = options.belief.of(jobs, options.seed, mean=mean, known=known)
+    shown = options.shown
+    return tuple(replace(job, prefers=shown[job.type]) if job.type in shown else job for job in jobs)

@@ -185,7 +185,8 @@ class World:
         """
         options = self.options
         special = self._tracks or self.elastic or self._cluster.special or self._in_order is not None
-        asked = self.pace is not None or options.scores
+        # The kernel has one preference of each job, the true one.
+        asked = self.pace is not None or options.scores or bool(options.shown)
         return not (special or asked or self._growing or self._arrivals.held) and plain(self.jobs)
 
     def finish_plain(self, order: IntArray) -> None:

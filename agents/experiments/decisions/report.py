@@ -26,15 +26,17 @@ from agents.experiments.decisions.runs import (
     few_calls_of,
     few_case,
     few_tasks,
+    not_worse_in_both,
     numbers,
     verdicts,
 )
 from agents.experiments.decisions.shifted_cases import cases
-from agents.experiments.paired import METHOD, difference, over_cases, told
+from agents.experiments.paired import METHOD, difference, over_cases, told, verdict
 from agents.experiments.partners import PARTNERS, cheapest
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange, refuse_used
 from agents.registry import knows
+from conf.defaults import BAD_PLACEMENT_FACTOR
 
 #: The two densities of Islam 2022, which are also run with free sizes and by policies that draw.
 GOALS = ("normal", "burst")
@@ -92,7 +94,7 @@ def report(folder: Path, seeds: SeedRange, extent: Extent, runner: Runner) -> Pa
         parts += [_summary(belief, cases_of, judged), _verdicts(belief, judged)]
         _draw_cases(judged, folder / f"decisions-{belief}.png", belief)
         parts.append(f"![Cost and completion by case, belief {belief}](decisions-{belief}.png)\n")
-    parts.append(_cases(found[str(believed)], limits))
+    parts += [_misled(found[str(believed)]), _cases(found[str(believed)], limits)]
     gangs, optima = [run for of, _ in few for run in of], [limit for _, limit in few if limit]
     parts += [_small(gangs, optima), "![Above the optimum](decisions-small.png)\n", _LIMITS]
     _draw_small(gangs, optima, folder / "decisions-small.png")
@@ -228,6 +230,33 @@ def _verdicts(belief: str, judged: Mapping[str, Mapping[str, RuleVerdict]]) -> s
     for name, of in judged.items():
         cells = (", ".join(of[label].broken) or ("open" if of[label].open else "ok") for label in labels)
         lines.append(f"| {name} | `{of[labels[0]].partner}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _misled(found: Found) -> str:
+    """The cases in which beliefs about placements are wrong, beside first fit, which has none."""
+    names = [each.name for each in cases() if each.misleading]
+    lines = [
+        f"## Wrong beliefs about placements, belief {BELIEFS[1]}",
+        "",
+        "Policies are shown the profiles' preferences, and expect a job to take "
+        f"{BAD_PLACEMENT_FACTOR:g} times as long",
+        "where it is not placed so. In these cases the truth is another: every type prefers the opposite, or",
+        "placement has no effect, or a larger one. `ff` has no beliefs; a policy should not be worse than it",
+        "in both cost and completion.",
+        "",
+        "| case | policy | cost beside `ff` | completion beside it | not worse in both |",
+        "|---|---|---:|---:|---|",
+    ]
+    for name in names:
+        of = found[name]
+        for contender in JUDGED:
+            cost = difference(of[contender.label].cost, of["ff"].cost)
+            completion = difference(of[contender.label].completion, of["ff"].completion)
+            lines.append(
+                f"| {name} | `{contender.label}` | {cost} | {completion} | "
+                f"{verdict(not_worse_in_both(cost, completion))} |"
+            )
     return "\n".join(lines) + "\n"
 
 

@@ -95,10 +95,8 @@ class RuleVerdict:
     @property
     def rules(self) -> dict[str, bool | None]:
         """Whether each rule holds, by what is said where it does not; None where that is open."""
-        cheap, early = self.dearer.at_most(0.0), self.later.at_most(0.0)
-        worse_in_both = self.dearer.higher and self.later.higher
         return {
-            "both": False if worse_in_both else True if cheap or early else None,
+            "both": not_worse_in_both(self.dearer, self.later),
             f"{self.dearer}": self.dearer.at_most(DEARER),
             f"wait x {LONGER * (1 + self.longer.mean):.1f}": self.longer.at_most(0.0),
         }
@@ -149,6 +147,13 @@ def numbers(runs: Iterable[PolicyRun]) -> dict[str, dict[str, CaseNumbers]]:
     }
 
 
+def not_worse_in_both(cost: PairedDifference, completion: PairedDifference) -> bool | None:
+    """Whether one of both is clearly no more; False where both are clearly more; None where that is open."""
+    if cost.higher and completion.higher:
+        return False
+    return True if cost.at_most(0.0) or completion.at_most(0.0) else None
+
+
 def verdicts(of: Mapping[str, CaseNumbers], policies: Sequence[Contender] = JUDGED) -> dict[str, RuleVerdict]:
     """Judgements of the rules in one case, by policy."""
     first, partner = of["ff"], cheapest({label: each.cost for label, each in of.items()})
@@ -184,15 +189,14 @@ def play_one(task: Task) -> Played:
     """All policies of one task, and the limit where it is wanted."""
     there = case(task.case)
     workload, vms = there.workload(task.seed, task.jobs), there.cluster()
-    sizes = FREE if task.sizes else Sizes()
-    options = SimulationOptions(belief=task.belief, seed=task.seed, sizes=sizes)
+    options = there.options(task.belief, task.seed, FREE if task.sizes else Sizes())
     runs = []
     for contender in (*POLICIES, *(DRAWING if task.drawing else ())):
         result = simulate(create(contender.name, contender.options), workload, vms, options=options)
         runs.append(_run(task, contender, result))
     if not task.limit:
         return runs, None
-    limit = limit_of(workload, vms, tries=20 if there.large else _TRIES, seed=task.seed)
+    limit = limit_of(workload, vms, tries=20 if there.large else _TRIES, seed=task.seed, options=options)
     return runs, CaseLimit(task.case, task.seed, limit.lower, limit.best.cost, limit.proven)
 
 

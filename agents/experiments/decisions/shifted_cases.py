@@ -1,20 +1,25 @@
-"""Workloads and clusters that policies were not tuned on: other durations, loads, sizes and VMs.
+"""Worlds that policies were not tuned on: other durations, loads, sizes, VMs and effects of placement.
 
 Named cases, each a workload by seed and a cluster. `report.py` reports the findings.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.experiments.seeded_workload import SeededWorkload
+from conf.defaults import BAD_PLACEMENT_FACTOR
 from conf.loader import ConfigError, find
 from conf.schema.workload import Alibaba, Facebook, Mix, Poisson, WorkloadSpec
 from environment.clusters.cluster_files import load_cluster
+from environment.decisions.sizing import Sizes
+from environment.kernel.rule_options import DurationOptions
 from environment.resources import Resources
-from environment.types import Vm
+from environment.simulation.durations.beliefs import Belief
+from environment.simulation.options import SimulationOptions
+from environment.types import Preference, Vm
 from profiles.workloads.workload import Workload, WorkloadJob
 
 _MIB_PER_GIB = 1024
@@ -31,24 +36,49 @@ _RACKS = (("rack.small", 8, 48, 0.48), ("rack.large", 32, 192, 1.92), ("rack.hug
 #: Places in Alibaba's trace that nothing was chosen on, 200 tasks each (`agents/experiments/seeds.yaml`).
 _WINDOWS = (*range(3000, 5000, 200), *range(5400, 7200, 200))
 
+_OPPOSITE: Mapping[str | None, Preference] = {"spread": "consolidate", "consolidate": "spread"}
+
 
 @dataclass(frozen=True, slots=True)
 class ShiftedCase:
     """A workload and a cluster by name.
 
     `workload` draws it by seed; `cluster` gives the VMs.
-    `large` cases are those on hundreds of VMs, where a decision that searches is dear.
+    `large` cases are those on hundreds of VMs, where a decision that searches is dear. A job takes `penalty`
+    times as long where it is not placed as its type prefers, and where `flipped`, types prefer the opposite
+    of their profiles. Policies are shown the profiles, and believe in `BAD_PLACEMENT_FACTOR`.
     """
 
     name: str
     workload: SeededWorkload
     cluster: Callable[[], tuple[Vm, ...]]
     large: bool = False
+    penalty: float = BAD_PLACEMENT_FACTOR
+    flipped: bool = False
+
+    @property
+    def misleading(self) -> bool:
+        """Whether what policies believe of placements is wrong."""
+        return self.flipped or self.penalty != BAD_PLACEMENT_FACTOR
+
+    def options(self, belief: Belief, seed: int, sizes: Sizes) -> SimulationOptions:
+        """Options of its simulation."""
+        found = SimulationOptions(
+            DurationOptions(penalty=self.penalty), belief=belief, seed=seed, sizes=sizes
+        )
+        if not self.flipped:
+            return found
+        shown = {name: profile.prefers for name, profile in found.profiles.items()}
+        true = {
+            name: profile.model_copy(update={"prefers": _OPPOSITE.get(profile.prefers)})
+            for name, profile in found.profiles.items()
+        }
+        return replace(found, profiles=true, shown=shown)
 
 
 def cases() -> tuple[ShiftedCase, ...]:
     """All of them; those made of traces only where their files are."""
-    found = [*_of_time(), *_of_load(), *_of_jobs(), *_of_vms()]
+    found = [*_of_time(), *_of_load(), *_of_jobs(), *_of_vms(), *_of_placement()]
     return (*found, *_of_traces())
 
 
@@ -151,6 +181,18 @@ def _of_vms() -> list[ShiftedCase]:
         ShiftedCase("200 VMs of other types", _made(200, 4000), other(40), large=True),
         ShiftedCase("1,000 VMs", _made(400, 20_000), lambda: load_cluster("thousand"), large=True),
     ]
+
+
+def _of_placement() -> list[ShiftedCase]:
+    """Both densities, where what policies believe of placements is wrong."""
+    found = []
+    for name, workload in (("normal", _made(50, 50)), ("burst", _made(100, 600))):
+        found += [
+            ShiftedCase(f"{name}, preferences flipped", workload, _paper, flipped=True),
+            ShiftedCase(f"{name}, placement without effect", workload, _paper, penalty=1.0),
+            ShiftedCase(f"{name}, bad placement x 1.6", workload, _paper, penalty=1.6),
+        ]
+    return found
 
 
 def _of_traces() -> list[ShiftedCase]:

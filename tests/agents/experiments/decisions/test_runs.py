@@ -109,6 +109,9 @@ def test_the_report_tells_of_every_case_and_policy(tmp_path: Path) -> None:
     assert f"`{last}`" in text
     assert f"+{len(POLICIES) - 1}.0 ± 0.0 %*" in text
     assert f"beside `ff`, the cheapest partner, its cost is {len(PARTNERS)}.0 ± 0.0 % more" in text
+    for each in (each for each in cases() if each.misleading):
+        n = len(POLICIES) - 1
+        assert f"| {each.name} | `{last}` | +{n}.0 ± 0.0 %* | +0.0 ± 0.0 % | yes |" in text
     assert (tmp_path / "decisions-small.png").stat().st_size > 5000
 
 

@@ -134,6 +134,24 @@ def test_bad_placements_are_believed_to_cost_what_a_daemon_believes(durations: D
     assert any(job.expected != job.job.expected_duration for job in running)
 
 
+def test_a_wrong_preference_is_shown_and_the_true_one_acts() -> None:
+    """Views and the ends expected in them follow the shown preference, results the true one."""
+    right, result = shown("spread")
+    wrong, same = shown("spread", shown={"pagerank": "spread", "wordcount": None})
+    assert (same.jobs, same.cost) == (result.jobs, result.cost)
+    found = {job.type: job.prefers for view in wrong.views for job in (r.job for r in view.running)}
+    assert found == {"pagerank": "spread", "wordcount": None, "sort": "spread"}
+    pairs = [
+        (mine.expected, theirs.expected)
+        for one, other in zip(wrong.views, right.views, strict=True)
+        for mine, theirs in zip(one.running, other.running, strict=True)
+        if mine.job.type == "pagerank" and len(mine.vm_ids) > 1
+    ]
+    assert any(mine != theirs for mine, theirs in pairs)
+    running = [job for view in wrong.views for job in view.running]
+    assert all(job.expected == job.job.expected_on(job.taken, len(set(job.vm_ids))) for job in running)
+
+
 def test_beliefs_around_a_mean_do_not_depend_on_the_draw() -> None:
     """Beliefs are equal to the last bit until something has ended: luck is no part of a belief."""
     model = FittedModel(
