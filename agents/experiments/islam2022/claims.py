@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.experiments.islam2022.runs import LearningCurve
+from agents.experiments.islam2022.runs import PAPER_SETUP, LearningCurve
 from agents.experiments.paired import PairedDifference, Statistic, difference, every
 from conf.util.counted import counted
 
@@ -17,6 +17,13 @@ _COST, _DURATION, _COMPLETION = "cost", "average_duration", "average_completion"
 _BASELINES = ("rr", "rrc", "ff", "ilp", "aep", "best_fit")
 _LEARNED = ("dqn", "reinforce")
 _FOR_COST = "reinforce:beta=1.0"
+#: The paper's figures of how agents learn, by algorithm and pattern.
+_FIGURES = {
+    ("dqn", "normal"): "4a",
+    ("dqn", "burst"): "4b",
+    ("reinforce", "normal"): "5a",
+    ("reinforce", "burst"): "5b",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +54,17 @@ def claims(found: Found) -> list[JudgedClaim]:
 
 
 def learning_claims(curves: Sequence[LearningCurve]) -> list[JudgedClaim]:
-    """The paper's claims of how agents learn the rules (Fig. 4 and 5), judged by each curve."""
-    return [_turned(curve) for curve in curves]
+    """The paper's claims of how agents learn the rules (Fig. 4 and 5), judged by each curve.
+
+    Those of its four figures that no curve belongs to are left open.
+    """
+    judged = [_turned(curve) for curve in curves]
+    there = {(curve.algorithm, curve.pattern) for curve in curves if curve.setup == PAPER_SETUP}
+    missing = [of for of in _FIGURES if of not in there]
+    return judged + [
+        JudgedClaim(_learns(*of), f"{of[1]}, {PAPER_SETUP}: no training run was given", None)
+        for of in missing
+    ]
 
 
 def aims(found: Found, larger: Found) -> list[JudgedClaim]:
@@ -203,10 +219,14 @@ def _beta_trades(found: Found, name: str) -> JudgedClaim:
     )
 
 
+def _learns(algorithm: str, pattern: str) -> str:
+    figure = _FIGURES.get((algorithm, pattern), {"dqn": "4", "reinforce": "5"}[algorithm])
+    return f"{algorithm.upper()} learns the rules: hugely negative returns turn positive (Fig. {figure})"
+
+
 def _turned(curve: LearningCurve) -> JudgedClaim:
-    figure = {"dqn": "4", "reinforce": "5"}[curve.algorithm]
     return JudgedClaim(
-        f"{curve.algorithm.upper()} learns the rules: hugely negative returns turn positive (Fig. {figure})",
+        _learns(curve.algorithm, curve.pattern),
         f"{curve.pattern}, {curve.setup}: from {curve.returns[0]:,.0f} to at best {max(curve.returns):,.0f} "
         f"in {counted(curve.iterations[-1], 'iteration')}",
         curve.returns[0] < 0 and curve.turned is not None,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.experiments.islam2022.runs import LearningCurve
+from agents.experiments.islam2022.runs import BETAS, LearningCurve
 from agents.experiments.paired import Statistic
 
 #: pattern -> policy -> metric -> statistic.
@@ -17,9 +17,6 @@ _LABELS = {
     "good_placements": "jobs with a good placement",
 }
 _COLORS = {"reinforce": "C3", "dqn": "C1", "lookahead": "C0", "ilp": "C2"}
-
-#: Betas for which models may ship.
-_BETAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def draw_bars(found: Found, metric: str, path: Path) -> None:
@@ -45,7 +42,7 @@ def draw_betas(found: Found, path: Path) -> None:
         other = axes.twinx()
         for pattern, style in zip(found, ("-", "--"), strict=True):
             points = [
-                (beta, found[pattern][f"{name}:beta={beta}"]) for beta in _BETAS if _has(found, name, beta)
+                (beta, found[pattern][f"{name}:beta={beta}"]) for beta in BETAS if _has(found, name, beta)
             ]
             betas = [beta for beta, _ in points]
             axes.plot(betas, [of["cost"].mean for _, of in points], f"C3o{style}", label=f"cost, {pattern}")

@@ -27,7 +27,8 @@ from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.workloads.generators import generate
 
-BETAS = (0.0, 0.5, 1.0)
+#: All of the paper's (Table 5).
+BETAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 #: The paper's (7.1), and best fit, which decides where a trained policy waits too long.
 BASELINES = (
     *(Contender(name) for name in ("rr", "rrc", "ff")),
@@ -131,6 +132,7 @@ class LearningCurve:
     """Learning curve of a training run: the mean return of its evaluations."""
 
     algorithm: str
+    #: The workload's name, or of a file, the file's.
     pattern: str
     #: The network and its observation.
     setup: str
@@ -169,11 +171,16 @@ def _curve(config: Mapping[str, Any], history: Sequence[Mapping[str, float]], wo
     returns = tuple(_return(entry, workload) for entry in history)
     seconds = float(history[-1]["seconds"])
     planned, algorithm = int(config["iterations"]), str(config["algorithm"])
-    return LearningCurve(algorithm, workload, _setup(config), planned, iterations, returns, seconds)
+    pattern = Path(workload).name  # a workload that is a file is told by its name
+    return LearningCurve(algorithm, pattern, _setup(config), planned, iterations, returns, seconds)
+
+
+#: The set-up that the paper describes.
+PAPER_SETUP = "flat network, paper observation"
 
 
 def _setup(config: Mapping[str, Any]) -> str:
-    """Set-up in words, `flat network, paper observation` for the paper's."""
+    """Set-up in words, `PAPER_SETUP` for the paper's."""
     said = f"{config['network']['kind']} network, {config['observation']['name']} observation"
     entropy = ((config.get("reinforce") or {}).get("entropy") or {}).get("first", 0.0)
     return f"{said}, entropy" if entropy > 0 else said

@@ -52,14 +52,14 @@ REPORTS = (
     ),
     ResultsReport(
         "islam2022",
-        25.0,
+        40.0,
         lambda folder, seeds, runner: islam2022.report(folder, seeds, seeds.at_most(LEAST_PAIRS), runner),
         lambda folder, seeds, runner: islam2022.report(folder, seeds, seeds, runner, jobs=2),
         seeds=20,
     ),
     ResultsReport(
         "decisions",
-        90.0,
+        105.0,
         lambda folder, seeds, runner: decisions.report(folder, seeds, decisions.Extent(), runner),
         lambda folder, seeds, runner: decisions.report(folder, seeds.at_most(1), decisions.QUICK, runner),
     ),

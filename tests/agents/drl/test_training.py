@@ -250,6 +250,28 @@ def test_tf_agents_own_driver_collects_the_same(algorithm: str, tiny: dict[str, 
         assert (float(step.reward[0]), float(step.discount[0])) == (reward, discount)
 
 
+def test_the_paper_s_set_up_learns_the_rules_of_a_fixed_list(tmp_path: Path) -> None:
+    """As docs/training.md says: from the reward of -200 for breaking one, to episodes without that."""
+    from agents.drl.training.trainer import train
+    from agents.experiments.islam2022.claims import learning_claims
+    from agents.experiments.islam2022.runs import read_curves
+
+    kinds = ("wordcount", "sort", "pagerank")
+    jobs = tuple(
+        WorkloadJob(f"job-{n}", 50.0 * n, kinds[n % 3], 4.0, 8192, 1 + n % 5, 60.0) for n in range(12)
+    )
+    write_workload(Workload(jobs), tmp_path / "mine.csv")
+    changed = {"workloads": f"{{{tmp_path / 'mine.csv'}: 1}}", "iterations": "200"}
+    changed["evaluation"] = "{every: 50, seeds: 1}"
+    train(load(SHIPPED / "train/reinforce-paper.yaml", TrainingSpec, changed), tmp_path / "run")
+    (curve,) = read_curves(tmp_path / "run")
+    assert curve.pattern == "mine.csv"
+    assert curve.returns[0] < 0 < 5000 < max(curve.returns)
+    judged = {each.statement: each.holds for each in learning_claims([curve])}
+    assert [judged[name] for name in judged if name.endswith("(Fig. 5)")] == [True]
+    assert [judged[name] for name in judged if name.endswith("b)")] == [None, None]
+
+
 class StopError(Exception):
     """The run is killed."""
 

@@ -106,7 +106,8 @@ def test_curves_show_when_returns_turn_positive(tmp_path: Path) -> None:
     curve = LearningCurve("dqn", "normal", setup, 300, (0, 100, 200), returns, 2.0)
     assert read_curves(tmp_path) == [curve]
     assert curve.turned == 200
-    assert [each.holds for each in learning_claims([curve])] == [True]
+    judged = {each.statement[-8:]: each.holds for each in learning_claims([curve])}
+    assert judged == {"Fig. 4a)": True, "Fig. 4b)": None, "Fig. 5a)": None, "Fig. 5b)": None}
     (tmp_path / "metrics.jsonl").write_text("{}\n")
     with pytest.raises(ConfigError, match="not written by `stoker train`"):
         read_curves(tmp_path)
