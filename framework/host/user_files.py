@@ -33,6 +33,9 @@ _LIBRARY = ctypes.CDLL(None, use_errno=True)
 #: links of /proc such as /proc/PID/cwd lead to a place without a look at the rights on the way to it, by the
 #: rights that this process has on others, or as one that is our own.
 _OPENAT2, _AT_FDCWD, _NO_MAGIC_LINKS = 437, -100, 0x02
+#: Flags of a step on the way to a file, the number of links that the kernel follows, and the type of /proc
+#: (linux/magic.h).
+_STEP, _MOST_LINKS, _PROC = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 40, 0x9FA0
 #: The number of setgroups(2), which the C library would have all threads do.
 _SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
 #: Seconds for the files of one job.
@@ -152,7 +155,7 @@ def placed(path: Path) -> Path:
 def _open(path: Path, flags: int) -> int:
     """Open a path by the rights on its way alone; OSError, ELOOP for one that leads through /proc.
 
-    A kernel without openat2(2), or a container that forbids it, follows such links.
+    Step by step where a kernel has no openat2(2) (ENOSYS), or a container forbids it (EPERM).
     """
     how = (ctypes.c_uint64 * 3)(flags, 0, _NO_MAGIC_LINKS)
     descriptor: int = _LIBRARY.syscall(_OPENAT2, _AT_FDCWD, os.fsencode(path), how, ctypes.sizeof(how))
@@ -160,8 +163,45 @@ def _open(path: Path, flags: int) -> int:
         return descriptor
     number = ctypes.get_errno()
     if number in (errno.ENOSYS, errno.EPERM):
-        return os.open(path, flags)
+        return _open_by_steps(path, flags)
     raise OSError(number, os.strerror(number), str(path))
+
+
+def _open_by_steps(path: Path, flags: int) -> int:
+    """Open a path as `_open` does, without openat2(2); OSError, ELOOP for any link of /proc."""
+    steps, links, at = [*reversed(path.parts)], 0, os.open(".", _STEP)
+    try:
+        while steps:
+            below = _step(steps.pop(), at)
+            if stat.S_ISLNK(os.fstat(below).st_mode):
+                links += 1
+                try:
+                    if links > _MOST_LINKS or _is_of_proc(below):
+                        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+                    steps += reversed(Path(os.readlink("", dir_fd=below)).parts)
+                finally:
+                    os.close(below)
+            else:
+                os.close(at)
+                at = below
+        return os.open(f"/proc/self/fd/{at}", flags)
+    finally:
+        os.close(at)
+
+
+def _step(name: str, at: int) -> int:
+    """Descriptor of a name in a folder, of the link where it is one; a folder may be mounted by that."""
+    try:
+        return os.open(name, _STEP | os.O_DIRECTORY, dir_fd=at)
+    except NotADirectoryError:
+        return os.open(name, _STEP, dir_fd=at)
+
+
+def _is_of_proc(descriptor: int) -> bool:
+    status = (ctypes.c_long * 32)()  # struct statfs and more: its first field is the type
+    if _LIBRARY.fstatfs(descriptor, status):
+        raise OSError(ctypes.get_errno(), "fstatfs")
+    return int(status[0]) == _PROC
 
 
 def _place(descriptor: int) -> Path:

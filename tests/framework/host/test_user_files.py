@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from framework.host import user_files
 from framework.host.unix_users import UnixAccount, find_account
 from framework.host.untrusted_files import UntrustedFileError
 from framework.host.user_files import OpenFile, UserFiles, opened, placed
@@ -20,6 +21,13 @@ from tests.waiting import PATIENCE, until
 
 #: A user of this machine, or nobody in particular.
 ACCOUNT = find_account("nobody") if os.geteuid() == 0 else None
+
+
+@pytest.fixture(autouse=True, params=["openat2", "steps"])
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test also as on a kernel without openat2(2), which answers that it has no such call."""
+    if request.param == "steps":
+        monkeypatch.setattr(user_files, "_OPENAT2", 100_000)
 
 
 @pytest.fixture
