@@ -48,7 +48,7 @@ def fault(path: Path) -> str:
 
 
 def _foreign(path: Path) -> str:
-    """Fault of the files beside a store: SQLite writes to what links lead to, deletes what a journal names.
+    """Fault of the files beside a store: SQLite writes through any links, and deletes what a journal names.
 
     So a folder of a stranger could have any file overwritten or deleted; Stoker never leaves such files.
     """
@@ -56,7 +56,8 @@ def _foreign(path: Path) -> str:
     for ending in BESIDE:
         beside = store.with_name(store.name + ending)
         try:
-            if not stat.S_ISREG(beside.lstat().st_mode):
+            status = beside.lstat()
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
                 return f"cannot be used: {beside} is a link or no regular file, and not Stoker's; remove it"
             if ending == "-journal" and _last(beside, len(_NAMES_ANOTHER)) == _NAMES_ANOTHER:
                 return f"cannot be used: {beside} names another file, and is not Stoker's; remove it"

@@ -4,6 +4,7 @@ import contextlib
 import os
 import sqlite3
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -126,12 +127,15 @@ def test_a_journal_that_names_another_file_is_refused(tmp_path: Path) -> None:
     assert victim.read_text() == "precious"
 
 
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
 @pytest.mark.parametrize("ending", BESIDE)
-def test_links_beside_a_store_are_not_followed(tmp_path: Path, ending: str) -> None:
+def test_links_beside_a_store_are_not_followed(
+    tmp_path: Path, ending: str, link: Callable[[Path, Path], None]
+) -> None:
     """SQLite would write its log to the file that the link leads to."""
     path, victim = make(tmp_path), tmp_path / "victim"
     victim.write_text("precious")
-    path.with_name(path.name + ending).symlink_to(victim)
+    link(path.with_name(path.name + ending), victim)
     with pytest.raises(StoreError, match=rf"stoker\.db{ending} is a link or no regular file"):
         Store(url_of(tmp_path))
     assert victim.read_text() == "precious"
