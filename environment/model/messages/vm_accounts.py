@@ -109,11 +109,14 @@ class Accounts:
         #: What is paid in any case, and the day for which it was last spread over VMs.
         self.commitments: Sequence[Commitment] = ()
         self._covered_on = ""
+        #: Since when other VMs are there, over which it has not been spread yet.
+        self._moved_at: float | None = None
         #: Called with the usage of jobs: queue, owner, day, dollars.
         self.spends: Callable[[str, str, str, float], None] | None = None
 
     def state(self) -> tuple[Account, ...]:
         """Copies of those that are open."""
+        self._spread()
         return tuple(map(copy, self._open.values()))
 
     def resume(
@@ -140,6 +143,7 @@ class Accounts:
 
     def take(self) -> tuple[tuple[Charge, ...], tuple[Account, ...]]:
         """Return the charges since the last call, and the changed accounts."""
+        self._spread()
         charges = tuple(
             key._replace(dollars=dollars, hours=hours) for key, (dollars, hours) in self._charges.items()
         )
@@ -176,7 +180,7 @@ class Accounts:
         if account is None:
             self._add(Account(vm.id, vm.name, vm.type, vm.price_per_hour, at, at, vm.id))
             self._changed[vm.id] = self._open[vm.id]
-            self._spread(at)
+            self._moved(at)
             return
         if not account.found:
             account.found = True
@@ -184,7 +188,7 @@ class Accounts:
         if (account.name, account.type, account.price_per_hour) != (vm.name, vm.type, vm.price_per_hour):
             self._charge(account, at)
             account.name, account.type, account.price_per_hour = vm.name, vm.type, vm.price_per_hour
-            self._spread(at)
+            self._moved(at)
 
     def released(self, vm_id: str, at: float) -> None:
         """A task has left the VM: one that is gone is paid for no longer than it is held."""
@@ -210,7 +214,7 @@ class Accounts:
         self._charge(account, at)
         if account.price_per_hour != lease.vm.price_per_hour:
             account.price_per_hour = lease.vm.price_per_hour
-            self._spread(at)
+            self._moved(at)
         account.spot = lease.vm.spot
         if lease.agent_id != account.vm_id:
             self._of.pop(account.vm_id, None)
@@ -246,7 +250,7 @@ class Accounts:
         account.phase, account.spot = "booting", vm.spot
         self._add(account)
         self._changed[account.id] = account
-        self._spread(opened_at)
+        self._moved(opened_at)
         return account
 
     def _end(self, account: Account, lease: Lease, at: float) -> None:
@@ -275,7 +279,8 @@ class Accounts:
         With `before` only those that were not charged since then; of all, `most`, the longest ago first.
         """
         if day_of(at) != self._covered_on:
-            self._spread(at)
+            self._moved(at)
+            self._spread()
         due = self._due(at if before is None else min(before, at))
         for account in due if most is None else nsmallest(most, due, key=lambda a: (a.until, a.id)):
             self._charge(account, at)
@@ -299,6 +304,8 @@ class Accounts:
     def _charge(self, account: Account, at: float) -> None:
         if at <= account.until:
             return
+        if self._moved_at is not None and self._moved_at < at:
+            self._spread()
         tasks = self._holders(account.vm_id) if account.vm_id else ()
         shares = fsum(task.share for task in tasks)
         for begin, end in _days(account.until, at):
@@ -320,8 +327,17 @@ class Accounts:
             before, hours_before = self._charges.get(key, (0.0, 0.0))
             self._charges[key] = before + share * dollars, hours_before + share * hours
 
-    def _spread(self, at: float) -> None:
-        """Spread commitments over the VMs that have been open longest, from now on."""
+    def _moved(self, at: float) -> None:
+        """Other VMs are there from then on; for all that come and go at once, commitments are spread once."""
+        if self._moved_at is not None and self._moved_at != at:
+            self._spread()
+        self._moved_at = at
+
+    def _spread(self) -> None:
+        """Spread commitments over the VMs that have been open longest, since others are there."""
+        at, self._moved_at = self._moved_at, None
+        if at is None:
+            return
         self._covered_on = day_of(at)
         if not self.commitments:
             return
@@ -361,7 +377,7 @@ class Accounts:
         self._changed[account.id] = account
         self._of.pop(account.vm_id, None)
         del self._open[account.id]
-        self._spread(at)
+        self._moved(at)
 
 
 def _rounded(account: Account, lease: Lease, at: float) -> float:

@@ -8,6 +8,7 @@ import pytest
 from conf.loader import ConfigError, build
 from conf.schema.daemon import CommitmentSpec
 from environment.clusters.commitments import Commitment, cover
+from environment.model.messages import vm_accounts
 from environment.model.messages.lease import Lease
 from environment.model.messages.vm_accounts import Account, Accounts, Charge
 from environment.pools import Terms
@@ -110,3 +111,23 @@ def test_a_commitment_without_sense_is_an_error(spec: dict[str, Any], says: str)
     with pytest.raises(ConfigError) as raised:
         build(CommitmentSpec, plain | spec, "commitments.year")
     assert says in str(raised.value)
+
+
+def test_vms_that_come_and_go_at_once_are_covered_by_one_look_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else 2,000 joins look at 2,000 VMs each; what is covered from then on is the same."""
+    looks = []
+
+    def counted(*asked: Any) -> dict[str, Any]:
+        looks.append(asked)
+        return cover(*asked)
+
+    monkeypatch.setattr(vm_accounts, "cover", counted)
+    accounts = Accounts(lambda _: (), lambda _: None)
+    accounts.commitments = (replace(YEAR, pool="", type="m1.large", vms=30),)
+    vms = tuple(replace(make_vm(f"vm-{number}", price_per_hour=0.24), type="m1.large") for number in range(40))
+    accounts.see(vms, BEGIN, known=True)
+    accounts.see(vms[20:], BEGIN + HOUR, known=True)
+    accounts.charge_all(BEGIN + 1.5 * HOUR)
+    charges, _ = accounts.take()
+    assert len(looks) == 2
+    assert sums(charges) == {("2026-11-22", "year"): (round(0.24 * 40, 9), 40.0)}
