@@ -23,6 +23,8 @@ from agents.oga.partners import LEARNERS, PARTNERS
 #: Numbers of slots at which regret is measured.
 HORIZONS = (500, 1000, 2000, 4000, 8000, 16_000)
 POLICIES = (*LEARNERS, *PARTNERS)
+#: Levels of contention in the setting of Fig. 2, down from the paper's 11.
+LIGHTER = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 11.0)
 #: Points of a curve that are kept, evenly spread over its slots.
 _POINTS = 200
 #: First steps of which one learns and the other does not.
@@ -103,6 +105,9 @@ def _cells(alibaba: Path | None) -> Iterator[FigureCell]:
             yield FigureCell(f"table3-density-{request}", f"{density:g}", replace(table3, density=density))
         for utility in ("linear", "log", "reciprocal", "poly", "mixed"):
             yield FigureCell(f"fig7-{request}", utility, replace(short, utility=utility, request=request))
+    for contention in LIGHTER:
+        lighter = replace(paper, beta=(0.4, 0.6), contention=contention)
+        yield FigureCell("lighter", f"{contention:g}", lighter, policies=("oga", *PARTNERS), sample=0)
     for instances in (32, 64, 128, 256, 512):
         yield FigureCell("fig3-instances", str(instances), replace(short, instances=instances))
     for types in (5, 10, 20, 40):

@@ -47,9 +47,10 @@ def lead(found: dict[str, list[CellOutcome]], name: str, partner: str) -> str:
     return str(gain(found[name], found[partner])) if other > 0 else f"({own:.0f}; partner {other:.0f})"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True) -> str:
     """A table in Markdown, numbers to the right."""
-    head = "| " + " | ".join(columns) + " |\n|---|" + "---:|" * (len(columns) - 1) + "\n"
+    rule = "---:|" if right else "---|"
+    head = "| " + " | ".join(columns) + " |\n|---|" + rule * (len(columns) - 1) + "\n"
     return head + "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.experiments.seed_register import seeds_of
+from agents.experiments.zhao2023.claims import chapter_claims
 from agents.experiments.zhao2023.jobs_section import jobs_section
 from agents.experiments.zhao2023.report import judge_claims, write
 from agents.experiments.zhao2023.runs import CellOutcome, FigureCell, Regret, cells, job_cells, run_cell
@@ -37,6 +38,37 @@ def test_claims_are_judged_by_the_numbers(conserving: float, held: bool) -> None
     assert ("is not clearly at or above a partner in:" in text) != held
     row = next(line for line in text.splitlines() if line.startswith("| `oga-conserving`, per_channel"))
     assert row.endswith("| yes |" if held else "| no |")
+
+
+@pytest.mark.parametrize("own", [100.0, 200.0])
+def test_every_claim_of_the_chapter_is_judged_for_oga(own: float) -> None:
+    """In order, for both readings where both were run; equal rewards in all settings show no trend."""
+    results = {cell: made_up(cell, 150.0) for cell in cells()}
+    for outcomes in results.values():
+        if "oga" in outcomes:
+            outcomes["oga"] = [
+                replace(each, average=own + seed, curve=(own - 100, own, own, own, own))
+                for seed, each in enumerate(outcomes["oga"])
+            ]
+    judged = chapter_claims(by_experiment(results))
+    holds = {(each.statement.partition(":")[0], each.statement, each.reading): each.holds for each in judged}
+    assert len(holds) == len(judged) == 32
+    figures = list(dict.fromkeys(figure for figure, _, _ in holds))
+    assert figures[0] == "Fig. 2a"
+    assert {"Fig. 2b", "Fig. 3a", "Fig. 3b", "Fig. 3c", "Fig. 4", "Fig. 4b", "Fig. 5"} <= set(figures)
+    assert {"Fig. 6", "Fig. 7", "Table 3"} <= set(figures)
+    best = [each.holds for each in judged if "it is the best" in each.statement]
+    assert best == [own > 150] * len(best)
+    assert [each.holds for each in judged if "11.33" in each.statement] == [own > 150] * 2
+    assert [each.holds for each in judged if "at first" in each.statement] == [own > 150] * 2
+    assert not any(each.holds for each in judged if "earn more" in each.statement)
+
+
+def test_fewer_seeds_than_are_judged_leave_claims_open() -> None:
+    """Two seeds show nothing."""
+    results = {cell: {name: of[:2] for name, of in made_up(cell, 150.0).items()} for cell in cells()}
+    judged = chapter_claims(by_experiment(results))
+    assert {each.holds for each in judged if "it is the best" in each.statement} == {None}
 
 
 def test_the_report_has_all_parts(tmp_path: Path) -> None:
