@@ -88,7 +88,7 @@ LOOKING_AT_OWN = frozenset({
         "memory_limit_mib limit_memory killed_for_memory remove make_tracker _make_unified _below _pids",
     ),
     *_in("framework/embedded/isolation/isolation.py", "_proc"),
-    *_in("framework/embedded/agent/processes.py", "_container_of"),
+    *_in("framework/embedded/agent/environments.py", "_container_of"),
     *_in("framework/spark/driver/driver.py", "_supervisors _works_in"),
     *_in("framework/host/stop_signals.py", "_command"),
     # Made for what jobs may exchange at any moment: opened once and judged by what was opened, without

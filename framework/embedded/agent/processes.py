@@ -15,14 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from framework.embedded.agent.environments import ContainerReader
 from framework.embedded.isolation import Entry
 from framework.host.process_tree import adopt_orphans, below, children, kill
 from framework.host.unix_users import find_account
 
 _SWEEP_AGAIN = 0.05  # seconds; chosen: killed processes are gone by then
-#: Bytes of a process's environment that are looked through. A process can have the kernel show all of its
-#: memory there. Chosen: containers' own variables stand in front, and few environments are as large.
-_MOST_ENVIRONMENT = 1 << 20
 
 
 class ProcessGroup:
@@ -69,6 +67,7 @@ class Processes:
         self._containers: set[str] = set()
         #: Containers of adopted processes by pid, each read once: no pid changes hands before it is reaped.
         self._adopted: dict[int, str] = {}
+        self._reader = ContainerReader(loop, self._found)
         adopt_orphans()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         # Hundreds of ends while the loop is busy fill its pipe. One byte in it is enough to reap them all.
@@ -110,13 +109,19 @@ class Processes:
         for pid in children(os.getpid()):
             if pid in self._groups:
                 continue
-            container = self._adopted.get(pid)
-            if container is None:
-                container = _container_of(pid)
-                if container is not None:
-                    self._adopted[pid] = container
-            if container not in self._containers if container else ended:
-                kill(pid)
+            if (container := self._adopted.get(pid)) is not None:
+                self._judge(pid, container, ended=ended)
+            else:
+                self._reader.read(pid, ended=ended)
+
+    def _found(self, pid: int, container: str | None, ended: bool) -> None:  # a callback
+        if container is not None:
+            self._adopted[pid] = container
+        self._judge(pid, container, ended=ended)
+
+    def _judge(self, pid: int, container: str | None, *, ended: bool) -> None:
+        if container not in self._containers if container else ended:
+            kill(pid)
 
     async def close(self) -> None:
         """Kill and reap all processes started here, including those outside their group."""
@@ -139,6 +144,7 @@ class Processes:
                 group.ended()
             _, status = os.waitpid(info, 0)
             self._adopted.pop(info, None)
+            self._reader.reaped(info)
             if group is not None:
                 group.on_exit(status)
             else:
@@ -210,22 +216,6 @@ def appended(path: Path, user: str | None) -> IO[bytes]:
         raise OSError(errno.EINVAL, "not a regular file of the task's user with one name", str(path))
     os.set_blocking(descriptor, True)
     return file
-
-
-def _container_of(pid: int) -> str | None:
-    """The container that a process began in, from its own data; empty when it hides that.
-
-    None while it has no environment: it ends, or becomes another program.
-    """
-    try:
-        with Path(f"/proc/{pid}/environ").open("rb", buffering=0) as file:
-            text = file.read(_MOST_ENVIRONMENT)
-    except OSError:
-        return None
-    if not text:
-        return None
-    said = (v.partition(b"=")[2] for v in text.split(b"\0") if v.startswith(b"MESOS_CONTAINER_ID="))
-    return next(said, b"").decode("ascii", "replace")
 
 
 def _identity(user: str | None) -> dict[str, Any]:

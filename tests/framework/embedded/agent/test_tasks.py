@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from framework.embedded import AgentSpec, serve
-from framework.embedded.agent import processes
+from framework.embedded.agent import environments
 from framework.host import stop_signals
 from tests.framework.embedded.running import Json, Mesos, Subscription, framework_info, running, task
 from tests.waiting import until
@@ -256,7 +256,7 @@ def test_an_endless_environment_is_not_read() -> None:
             if process.stdout.readline() != b"0\n":
                 pytest.skip("this kernel does not let a process move its environment")
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            assert processes._container_of(process.pid) == ""
+            assert environments._container_of(process.pid) == ""
             assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 18  # KiB
             assert stop_signals._command(process.pid)
         finally:
