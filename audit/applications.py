@@ -35,6 +35,8 @@ _OTHER_CLOCK = 86_400.0
 _LONGEST_START = 3600.0
 #: No application ran longer, ten years: anybody can write a log, and its times are added up and drawn.
 _LONGEST_RUN = 3653 * 86_400.0
+#: No executor had more cores, or MiB of memory: a VM type for it would be refused, and end the report.
+_MOST_CORES, _MOST_MEMORY = 1024, 1 << 25
 #: Where the application's file lies on the driver's machine is not kept.
 _PATH = re.compile(r" at \S*/")
 _LONGEST_NAME = 200
@@ -266,6 +268,11 @@ class _Reading:
         if ended - started > _LONGEST_RUN:
             raise EventLogError(f"its times are {(ended - started) / 86_400:,.0f} days apart")
         executors = tuple(self._executors(spans, tasks, started, ended, task_cpus, notes))
+        for each in executors:
+            if not (0 <= each.cores <= _MOST_CORES and 0 < each.memory_mib <= _MOST_MEMORY):
+                raise EventLogError(
+                    f"an executor of it has {each.cores:g} cores and {each.memory_mib:.6g} MiB of memory"
+                )
         if self.odd:
             notes.append(f"{counted(self.odd, 'event')} not as Spark writes them left out")
         if lines.bad:

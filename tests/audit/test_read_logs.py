@@ -18,7 +18,19 @@ from audit.applications import LoggedApplication
 from audit.log_files import LogFiles, LogsError, Unread, find_logs
 from audit.read_logs import ReadLogs, read_log, read_logs
 from profiles.event_lines import EventLogError, parts_of
-from tests.audit.made_logs import ETL, SHARED, added, app_start, task, text_of, written
+from tests.audit.made_logs import (
+    ETL,
+    SHARED,
+    added,
+    app_end,
+    app_start,
+    environment,
+    log_start,
+    stage,
+    task,
+    text_of,
+    written,
+)
 from tests.profiles.test_spark_event_log import RECORDED
 
 TEXT = text_of(ETL).encode()
@@ -367,3 +379,21 @@ def test_a_damaged_pack_is_one_unread_log(tmp_path: Path) -> None:
     packed[10:30] = b"\xff" * 20
     (tmp_path / "logs/damaged").write_bytes(packed)
     assert [each.name for each in read_logs([str(tmp_path / "logs")]).unread] == [f"{tmp_path}/logs/damaged"]
+
+
+@pytest.mark.parametrize(
+    ("cores", "conf"),
+    [
+        (4, {"executor__memory": "1p"}),
+        (4, {"executor__memory": "40000g"}),
+        (10**12, {}),
+        (0, {"task__cpus": "1e9"}),
+    ],
+)
+def test_executors_that_cannot_be_are_refused(tmp_path: Path, cores: int, conf: dict[str, str]) -> None:
+    """A VM type for them would end the report on all logs."""
+    events = [log_start(), environment(**conf), app_start(), added("1", 2, cores=cores)]
+    path = written(tmp_path, [*events, task("1", 3, 9), stage(0, 3, 9), app_end(10)])
+    found = read_log(LogFiles(path.name, (str(path),), path.stat().st_size))
+    assert isinstance(found, Unread)
+    assert "an executor of it has" in found.why
