@@ -343,12 +343,14 @@ class HostDrivers:
             again = ev.DriverEnded(self._now(), job_id, None, requeue=True)
             self._hand(job_id, lambda: self._clear(again))
             return
-        if status.state == "ended" and (why := self._launcher.host_trouble(job_id, status)):
+        spec = self._kept_spec(job_id)
+        owner = "" if spec is None else spec.owner
+        if status.state == "ended" and (why := self._launcher.host_trouble(job_id, status, owner)):
             self._crew.hand(job_id, lambda: self._begin_afresh(job_id, why))
             return
         message = _reason(status)
         if status.exit_code and not message:
-            said = self._launcher.failure(job_id, self._kept_spec(job_id), status.exit_code)
+            said = self._launcher.failure(job_id, spec, status.exit_code)
             message = ended(status.exit_code, said)
         if status.state != "ended":
             self.stop(job_id)  # it may have lost its supervisor, or its records, only

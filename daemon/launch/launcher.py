@@ -13,7 +13,9 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from conf.schema import Config, Driver, JobSpec
 from conf.uploaded_file import PACKED
@@ -52,6 +54,8 @@ from framework.spark import (
     ui_key,
 )
 from framework.spark.install.backend_jar import BackendJarError, backend_jar, jar_folders
+
+T = TypeVar("T")
 
 # Spark's own words for a port that it could not have, at the end of what the driver printed. Bounded, since
 # a job may print what takes long to match, and the daemon does nothing else meanwhile.
@@ -281,24 +285,38 @@ class Launcher:
         """Status of the driver on this host; OSError when it is unreadable now."""
         return driver_status(self._launches.records(job_id))
 
-    def host_trouble(self, job_id: str, status: DriverStatus) -> str:
-        """Reason for a driver's end that is this host's fault and not the job's; else empty."""
+    def host_trouble(self, job_id: str, status: DriverStatus, owner: str = "") -> str:
+        """Reason for a driver's end that is this host's fault and not the job's; else empty.
+
+        `owner` is the job's.
+        """
         if status.host_failed or not status.exit_code:
             return status.message
-        if status.exit_code == _NOT_WRITTEN and not os.path.lexists(self.folder(job_id) / "driver/events"):
+        written = partial(os.path.lexists, self.folder(job_id) / "driver/events")
+        if status.exit_code == _NOT_WRITTEN and self._looked(job_id, owner, written) is False:
             return "its folder takes nothing: the disk may be full"
-        with contextlib.suppress(OSError):
-            if found := _PORT_TAKEN.search(read_tail(self.folder(job_id), "driver/stderr", TAIL)):
-                return found[0].decode(errors="replace")[:300]
+        if found := _PORT_TAKEN.search(self._tail(job_id, owner, "stderr")):
+            return found[0].decode(errors="replace")[:300]
         return ""
 
     def failure(self, job_id: str, spec: JobSpec | None, code: int | None = None) -> str:
         """Failure reason for a driver that failed on this host with this code; see `failure_line`."""
-        tails = {"stderr": b"", "stdout": b""}
-        for stream in tails:
-            with contextlib.suppress(OSError):
-                tails[stream] = read_tail(self.folder(job_id), f"driver/{stream}", TAIL)
-        return self.failure_in(job_id, spec, **tails, code=code)
+        owner = "" if spec is None else spec.owner
+        stderr, stdout = (self._tail(job_id, owner, stream) for stream in ("stderr", "stdout"))
+        return self.failure_in(job_id, spec, stderr, stdout, code)
+
+    def _tail(self, job_id: str, owner: str, stream: str) -> bytes:
+        name = f"driver/{stream}"
+        return self._looked(job_id, owner, lambda: read_tail(self.folder(job_id), name, TAIL)) or b""
+
+    def _looked(self, job_id: str, owner: str, work: Callable[[], T]) -> T | None:
+        """What `work` finds in the folder of the job's driver; None where it cannot, or hangs.
+
+        The job's user can mount a file system there that never answers, and others' drivers wait meanwhile.
+        """
+        with contextlib.suppress(OSError):
+            return self.files.look(None, f"the output of {job_id}'s driver", work, owner or job_id)
+        return None
 
     def failure_in(
         self, job_id: str, spec: JobSpec | None, stderr: bytes, stdout: bytes, code: int | None = None

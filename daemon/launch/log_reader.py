@@ -45,12 +45,22 @@ class Logs:
         try:
             if executor is not None or job.job.driver is not None:
                 return self._of_a_task(job, executor, stream, offset, limit)
-            path = f"{self._driver_folder(job)}/{stream}"
-            data = read_part(self._launcher.folder(job.job.id), path, offset, limit)
+            files, about = self._launcher.files, f"the output of {job.job.id}'s driver"
+            # Its user can mount a file system there that never answers.
+            return files.look(
+                None,
+                about,
+                lambda: self._of_a_driver(job, stream, offset, limit),
+                job.job.owner or job.job.id,
+            )
         except UntrustedFileError as error:
             raise RejectedError(409, "The log is not readable", f"{error}: the job put it there") from error
         except OSError as error:
             raise RejectedError(503, "The log cannot be read now", str(error), _AGAIN) from error
+
+    def _of_a_driver(self, job: JobRecord, stream: str, offset: int, limit: int) -> LogChunk:
+        path = f"{self._driver_folder(job)}/{stream}"
+        data = read_part(self._launcher.folder(job.job.id), path, offset, limit)
         if not (data or offset) and (note := self._nothing_here(job)):
             return LogChunk("", offset, job.ended, "", note)
         return _chunk(data, offset, limit, over=job.ended, source="driver")

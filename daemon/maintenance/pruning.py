@@ -7,8 +7,9 @@ so that an interrupted removal is found again. Jobs that are not over, or with r
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -22,6 +23,7 @@ from daemon.store.job_store import Store
 from daemon.store.queries.ended_jobs import EndedJobs
 from daemon.store.rows.bill import DETAILED
 from daemon.store.rows.database import DeposedError, StoreError
+from framework.host.user_files import UserFiles
 
 log = structlog.get_logger("retention")
 
@@ -29,6 +31,8 @@ log = structlog.get_logger("retention")
 _STEP = 50
 #: Seconds after its end during which a job is left alone: its processes may still be ending.
 _SETTLES = 60.0
+#: Seconds that a folder may take: several times what `remove` takes at most.
+_PATIENCE = 30.0
 #: Seconds between two looks when there is nothing to do.
 _PAUSE = 30.0
 #: Seconds between two searches for uploaded files that no job needs.
@@ -64,6 +68,8 @@ class Pruner:
         """Jobs that ended less than `settles` seconds ago stay; `stopped` ends a step early."""
         self._store = store
         self._folders = Folders(data_dir)
+        # A job's user can mount a file system in its folder that never answers.
+        self._files = UserFiles(_PATIENCE)
         self.rules = rules
         self._settles = settles
         self._stopped = stopped
@@ -79,7 +85,7 @@ class Pruner:
                 break
             try:
                 for folder in self._folders_of(job.job_id):
-                    remove(folder)
+                    self._files.look(None, f"the removal of {folder}", partial(remove, folder), job.job_id)
             except OSError as error:
                 self._stuck.add(job.job_id)
                 troubles.append(f"{job.job_id}: {error.strerror or error}: {error.filename or ''}")
@@ -93,9 +99,14 @@ class Pruner:
         if self.rules.size is None:
             return 0
         rows = self._store.jobs.ended.unmeasured(_STEP)
-        sizes = {job_id: size + sum(map(measure, self._folders_of(job_id))) for job_id, size in rows.items()}
+        sizes = {job_id: size + sum(self._measured(job_id)) for job_id, size in rows.items()}
         self._store.jobs.ended.measured(sizes)
         return len(sizes)
+
+    def _measured(self, job_id: str) -> Iterator[int]:
+        for folder in self._folders_of(job_id):
+            with suppress(TimeoutError):
+                yield self._files.look(None, f"the size of {folder}", partial(measure, folder), job_id)
 
     def due(self, now: float, page_size: int = _STEP) -> Iterator[list[EndedJobs]]:
         """All that is to go at that time, in parts, the oldest first."""

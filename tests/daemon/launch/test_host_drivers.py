@@ -18,6 +18,7 @@ from conf.util.backoff import Backoff
 from daemon.core.job_workers import JobWorkers
 from daemon.disk.launch_records import LaunchRecords, RecordsError
 from daemon.launch import host_drivers as drivers_module
+from daemon.launch import launcher as launcher_module
 from daemon.launch.application_records import launched_key
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
@@ -406,6 +407,30 @@ def test_a_kill_that_this_host_cannot_do_now_is_done_later(
     monkeypatch.setattr(stage.launcher, "stop_driver", troubled)
     stage.drivers.stop(job.id)
     assert stage.end_of(job).exit_code == 128 + signal.SIGTERM
+
+
+def test_output_that_cannot_be_read_holds_up_no_other_driver(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job's user mounted a file system there that never answers."""
+    answers, read = threading.Event(), launcher_module.read_tail
+
+    def read_tail(folder: Path, name: str, limit: int) -> bytes:
+        if folder.name == bad.id:
+            assert answers.wait(60.0)
+        return read(folder, name, limit)
+
+    monkeypatch.setattr(launcher_module, "read_tail", read_tail)
+    monkeypatch.setattr(stage.launcher.files, "_patience", 0.1)
+    bad = stage.start("until [ -e go ]; do sleep 0.02; done; exit 3")
+    stage.started(bad)
+    good = stage.start("exit 5")
+    try:
+        (stage.folder / "jobs" / bad.id / "driver/go").touch()
+        assert stage.end_of(bad).exit_code == 3
+        assert stage.end_of(good).exit_code == 5
+    finally:
+        answers.set()
 
 
 def test_a_secret_that_cannot_be_deleted_now_is_deleted_later(
