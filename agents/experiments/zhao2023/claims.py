@@ -166,7 +166,7 @@ def _is_best(of: Found) -> tuple[str, bool | None]:
         if not holds[-1]:
             found.append(f"{value} ({beside} beside `{best}`)")
     clear = f"clearly in {sum(each is True for each in holds)} of {len(holds)}"
-    return clear + (f"; not at {', '.join(found)}" if found else ""), every(holds)
+    return clear + (f"; not clearly at {', '.join(found)}" if found else ""), every(holds)
 
 
 def _rise(of: Found, names: Sequence[str]) -> tuple[str, bool | None]:

@@ -191,13 +191,13 @@ def _difference(lighter: Found) -> str:
     return f"""### Leads that are not the paper's
 
 The partners give every port all that it asks for, whatever that costs in overhead; so the lead over them is a
-matter of how much is asked for. The paper does not state its requests, only that the contention level
+matter of how much they ask for. The paper does not state its requests, only that the contention level
 multiplies them. In the setting of Fig. 2, requests per channel, `oga` leads by:
 
 {table(("contention", *PARTNERS), rows)}
 The paper's leads are {", ".join(f"{claim:.2%}" for claim in GAINS.values())} at its level 11; those nearest
 to them here are at {nearest}. There FAIRNESS pays {shares[nearest]:.0%} of its gain as overhead, at {last}
-{shares[last]:.0%}: the requests drawn here are larger than the paper's, which makes its partners weaker.
+{shares[last]:.0%}. So requests drawn here at {nearest} are most like the paper's at 11.
 """
 
 
