@@ -8,6 +8,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from audit.executor_memory import memory_of
@@ -23,6 +24,7 @@ from profiles.event_lines import (
     time_of,
 )
 from profiles.executor_attributes import ExecutorAttributes
+from profiles.memory_peaks import MemoryPeak, peak_of
 from profiles.packed import UNPACKING
 
 _MIB = float(1 << 20)
@@ -68,8 +70,8 @@ class Executor:
     removed_at: float
     #: Whether it was lost, not removed on purpose.
     lost: bool
-    #: The largest heap and memory outside of it that were seen; None where the log has none.
-    peak_mib: float | None
+    #: The largest samples of its memory; None where the log has none.
+    peak: MemoryPeak | None
     use: CoreUse
     #: Idle cores that dynamic allocation would not have held.
     idle: Idle = NEVER
@@ -148,12 +150,18 @@ class LoggedApplication:
         return sum(executor.memory_mib * executor.seconds for executor in self.executors)
 
     @property
+    def memory_peak(self) -> MemoryPeak | None:
+        """The largest samples of its executors' memory; None where the log does not tell."""
+        peaks = [executor.peak for executor in self.executors if executor.peak is not None]
+        return reduce(MemoryPeak.with_later, peaks) if peaks else None
+
+    @property
     def peak_memory_seconds(self) -> tuple[float, float]:
         """MiB that executors used at most, by the same time, and MiB of the same executors.
 
         Both are 0 where the log does not tell.
         """
-        known = [(e.peak_mib, e.memory_mib, e.seconds) for e in self.executors if e.peak_mib is not None]
+        known = [(e.peak.total_mib, e.memory_mib, e.seconds) for e in self.executors if e.peak is not None]
         used = sum(min(peak, memory) * seconds for peak, memory, seconds in known)
         return used, sum(memory * seconds for _, memory, seconds in known)
 
@@ -181,7 +189,7 @@ class _Span:
     gpus: float = 0.0
     removed: float | None = None
     lost: bool = False
-    peak: float | None = None
+    peak: MemoryPeak | None = None
     attributes: ExecutorAttributes | None = None
 
 
@@ -368,7 +376,7 @@ class _Reading:
                 added_at=added,
                 removed_at=removed,
                 lost=span.lost,
-                peak_mib=span.peak,
+                peak=span.peak,
                 use=use,
                 idle=out,
                 attributes=span.attributes,
@@ -497,10 +505,9 @@ def _note_metrics(reading: _Reading, metrics: Mapping[str, Any]) -> None:
 
 
 def _note_memory(reading: _Reading, executor: str, metrics: Mapping[str, Any]) -> None:
-    peak = amount_of(metrics.get("JVMHeapMemory", 0) + metrics.get("JVMOffHeapMemory", 0)) / _MIB
-    span = reading.spans.get(executor)
-    if peak > 0 and span is not None:
-        span.peak = max(span.peak or 0.0, peak)
+    peak, span = peak_of(metrics), reading.spans.get(executor)
+    if peak is not None and span is not None:
+        span.peak = peak if span.peak is None else span.peak.with_later(peak)
 
 
 def _note_executor_peak(reading: _Reading, event: Event) -> None:

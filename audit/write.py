@@ -197,6 +197,8 @@ def _application(cost: ApplicationCost) -> dict[str, Any]:
         "dollars": round(cost.total, _DIGITS),
         "dollars_by_cause": _causes(cost.dollars._asdict()),
         "core_seconds": round(of.paid_core_seconds, 3),
+        "memory_mib_seconds": round(of.paid_memory_seconds, 3),
+        "memory_peak": None if of.memory_peak is None else of.memory_peak._asdict(),
         "cut_short": of.cut_short,
         "notes": list(of.notes),
     }

@@ -53,9 +53,10 @@ class EventLines:
     """The events of a log, from its open files in order, each with its name; `name` labels the log.
 
     Only events whose name, without its package, is in `wanted` are parsed; None: all. Strictly read, a line
-    that is no event raises EventLogError, and so do more than `longest` bytes. A `lenient` reader counts such
-    lines in `bad`, and ends with `cut_short` where a stream cannot be unpacked any further. A last line
-    without an end is left out, since the driver ended while it wrote: `cut_short` too.
+    that is no event raises EventLogError, and so do more than `longest` bytes, or a wanted event of more than
+    `longest_event`. A `lenient` reader counts such lines in `bad`, and ends with `cut_short` where a stream
+    cannot be unpacked any further. A last line without an end is left out, since the driver ended while it
+    wrote: `cut_short` too.
     """
 
     def __init__(
@@ -65,10 +66,11 @@ class EventLines:
         wanted: frozenset[str] | None = None,
         *,
         longest: float = LONGEST_LOG,
+        longest_event: int = LONGEST_LINE,
         lenient: bool = False,
     ) -> None:
         self._files, self._name, self._wanted = files, name, wanted
-        self._longest, self._lenient = longest, lenient
+        self._longest, self._longest_event, self._lenient = longest, longest_event, lenient
         self.bytes = self.lines = self.bad = 0
         self.cut_short = False
 
@@ -87,6 +89,8 @@ class EventLines:
                     raise EventLogError(f"{self._name}:{self.lines}: larger than an event log can be")
                 if self._skipped(line):
                     continue
+                if len(line) > self._longest_event:
+                    raise EventLogError(f"{self._name}:{self.lines}: larger than such an event can be")
                 event = self._event(line)
                 if event is not None:
                     yield event

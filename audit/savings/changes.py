@@ -214,7 +214,7 @@ def _fewer(of: JobType) -> Change | None:
 def _less_memory(of: JobType, prices: Prices) -> Change | None:
     """Memory of the most that any of its executors used, with a reserve, where that makes them cheaper."""
     runs = [run for run in of.runs if not _local(run)]
-    peaks = [e.peak_mib for run in runs for e in run.application.executors if e.peak_mib is not None]
+    peaks = [e.peak.total_mib for run in runs for e in run.application.executors if e.peak is not None]
     tasked = sum(1 for run in runs for e in run.application.executors if e.use.work > 0)
     if not peaks or len(peaks) < tasked:
         return None

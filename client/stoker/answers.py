@@ -812,6 +812,8 @@ class Job(TypedDict):
     """Number of restarts after failures of the infrastructure, which do not count."""
     more_memory: MoreMemory | None
     """Its restart with more memory; null without one."""
+    memory_use: MemoryUse | None
+    """Memory that its executors used; null before its end, and where its event log does not report it."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
     shape: Shape | None
@@ -930,6 +932,8 @@ class JobDetail(TypedDict):
     """Number of restarts after failures of the infrastructure, which do not count."""
     more_memory: MoreMemory | None
     """Its restart with more memory; null without one."""
+    memory_use: MemoryUse | None
+    """Memory that its executors used; null before its end, and where its event log does not report it."""
     estimate: Estimate | None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
     shape: Shape | None
@@ -1208,6 +1212,25 @@ class Me(TypedDict):
     """The id of the token used to authenticate; empty for other ways."""
     sees: Literal["own", "all"]
     """Jobs that they may read."""
+
+
+class MemoryUse(TypedDict):
+    """Memory that the executors of an ended job used, by the event log of its last driver."""
+
+    peak_mib: float
+    """The largest samples of an executor's memory, MiB: the sum of the three below, as far as known."""
+    heap_mib: float
+    """Of the JVM's heap."""
+    off_heap_mib: float
+    """Of the JVM outside of its heap."""
+    python_mib: float | None
+    """Of Python's workers and other processes; null where Spark did not look at processes."""
+    paid_mib_seconds: float
+    """Memory of all executors, MiB by seconds."""
+    reported_mib_seconds: float
+    """The part of it of those executors of which a peak is known."""
+    used_mib_seconds: float
+    """The peaks of these by the same time, MiB by seconds."""
 
 
 class MoreMemory(TypedDict):

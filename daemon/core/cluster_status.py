@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from conf.util.counted import counted
 from environment.model.messages.records import MemoryCounts
@@ -69,6 +69,17 @@ class ProviderStatus:
     trouble: str = ""
 
 
+class MemorySeconds(NamedTuple):
+    """Memory of ended jobs' executors over time, MiB by seconds.
+
+    Paid for all, for those of which a peak is known, and the peaks of these.
+    """
+
+    paid: float = 0.0
+    reported: float = 0.0
+    used: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
     """All VMs, fixed and from pools, the pools, and the order in which jobs share them."""
@@ -86,6 +97,8 @@ class ClusterStatus:
     crowded: bool = False
     #: Failures of jobs for memory, and restarts with more.
     memory: MemoryCounts = field(default_factory=MemoryCounts)
+    #: Memory of executors over time since the daemon's start.
+    memory_seconds: MemorySeconds = field(default_factory=MemorySeconds)
 
     @property
     def note(self) -> str:

@@ -216,6 +216,14 @@ def _cluster(scheduler: Scheduler) -> Iterator[Metric]:
     yield CounterMetricFamily("stoker_memory_failures", text, cluster.memory.failures)
     text = "Restarts of jobs with more memory since the start"
     yield CounterMetricFamily("stoker_memory_restarts", text, cluster.memory.restarts)
+    text = (
+        "MiB-seconds of the executors of ended jobs since the start: paid for all, reported for those with a "
+        "known peak, used at their peaks"
+    )
+    seconds = CounterMetricFamily("stoker_memory_mib_seconds", text, labels=["kind"])
+    for kind, amount in cluster.memory_seconds._asdict().items():
+        seconds.add_metric([kind], amount)
+    yield seconds
     yield from _leases(cluster)
 
 

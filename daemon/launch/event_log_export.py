@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from framework.host.untrusted_files import copy_file, list_beneath, open_beneath
+from profiles.event_lines import parts_of
 
 #: Spark's name of an application, and so of its log; Spark 4 makes a folder for it.
 _NAME = re.compile(r"(?:eventlog_v2_)?(?P<application>[A-Za-z][\w-]{0,200})(?:\.\w{1,20}){0,2}")
@@ -49,6 +51,17 @@ def find_event_logs(data_dir: Path, job_id: str | None = None) -> list[SparkEven
         with contextlib.suppress(OSError):
             found += _logs_in(folder, folder.relative_to(data_dir).parts[1])
     return sorted(found, key=lambda log: -log.written_at)
+
+
+def opened_files(stack: contextlib.ExitStack, log: SparkEventLog) -> list[tuple[str, BinaryIO]]:
+    """The files of a log in order, each with its name, open for reading until the stack ends.
+
+    OSError when one cannot be opened, EventLogError when one is missing.
+    """
+    return [
+        (name, stack.enter_context(os.fdopen(open_beneath(log.folder, name), "rb")))
+        for name in parts_of(log.files)
+    ]
 
 
 def copy_event_logs(

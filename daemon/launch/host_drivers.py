@@ -193,15 +193,20 @@ class HostDrivers:
                 self._over.add(job.job.id)
                 self._late.pop(job.job.id, None)
 
-    def forget(self, known: Callable[[str], object | None]) -> None:
-        """Delete the secrets of ended jobs that are no longer `known`; their drivers were stopped."""
-        for job_id in [job_id for job_id in self._over if known(job_id) is None]:
+    def forget(self, known: Callable[[str], object | None]) -> Sequence[str]:
+        """Delete the secrets of ended jobs that are no longer `known`, and return the ids of these.
+
+        Their drivers were stopped.
+        """
+        gone = [job_id for job_id in self._over if known(job_id) is None]
+        for job_id in gone:
             self._over.discard(job_id)
             self._specs.pop(job_id, None)
             self._fresh_starts.pop(job_id, None)
             self._retried.pop(job_id, None)
             self._yielding.discard(job_id)
             self._hand(job_id, partial(self._launcher.forget, job_id))
+        return gone
 
     def close(self) -> None:
         """Begin nothing more. Drivers go on."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from conf.schema import Config
 from daemon.core.event_queue import Inbox
 from daemon.core.status import WITH_DRIVER
 from daemon.disk.log_archive import KeptLogs
@@ -12,6 +11,7 @@ from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
 from daemon.launch.log_collector import LogKeeper
 from daemon.launch.log_reader import Logs
+from daemon.launch.memory_uses import MemoryUses
 from daemon.store.job_store import Store
 from environment.model.cluster_model import ClusterModel
 from environment.model.messages.records import ExecutorRecord, JobRecord
@@ -25,7 +25,6 @@ class Launching:
 
     def __init__(
         self,
-        config: Config,
         store: Store,
         launcher: Launcher,
         model: ClusterModel,
@@ -35,8 +34,12 @@ class Launching:
         now: Callable[[], float],
         data_dir: Path,
         connect: Callable[[Emit], Substrate],
+        requeues: bool,
     ) -> None:
-        """`connect` makes the substrate, whose events come to the inbox."""
+        """`connect` makes the substrate, whose events come to the inbox.
+
+        With `requeues`, jobs of lost drivers are queued again.
+        """
         self._store, self._model = store, model
         archive = KeptLogs(data_dir)
         self.launcher = launcher
@@ -51,9 +54,10 @@ class Launching:
             holds_until,
             now,
             model.retries_left,
-            requeue=config.leader.lost_drivers == "requeue",
+            requeue=requeues,
         )
         self._decommissioning = Decommissioning(self.ui, now)
+        self.memory = MemoryUses(store, data_dir)
 
     def _sandbox(self, task: ExecutorRecord) -> Sandbox:
         return self.substrate.sandbox(task)
@@ -73,12 +77,13 @@ class Launching:
     def take_up(self, jobs: Sequence[JobRecord], tasks: Sequence[ExecutorRecord]) -> None:
         """Follow the drivers and tasks that an earlier daemon started."""
         self.drivers.take_up(jobs)
+        self.memory.begin()
         self._decommissioning.observe(tasks, self._model.job)
         self.forget()
 
     def forget(self) -> None:
-        """Drop drivers of jobs that the model no longer knows."""
-        self.drivers.forget(self._model.job)
+        """Drop drivers of jobs that the model no longer knows; read the memory that such jobs used."""
+        self.memory.over(self.drivers.forget(self._model.job))
 
     def tick(self) -> None:
         """Look at drivers, logs and executors that are to go."""
@@ -98,4 +103,5 @@ class Launching:
         """End the threads; drivers go on."""
         self.drivers.close()
         self.collector.close()
+        self.memory.close()
         self._decommissioning.close()

@@ -4,20 +4,17 @@ Reads only. `profile run` uses it for the jobs that it has submitted, and `profi
 """
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from conf.schema import JobSpec
 from conf.util.copy_fields import carried
-from daemon.launch.event_log_export import find_event_logs
+from daemon.launch.event_log_export import find_event_logs, opened_files
 from daemon.store.job_store import Store
 from environment.decisions.explain import Explanation
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import CPUS, MEMORY
-from framework.host.untrusted_files import open_beneath
-from profiles.event_lines import EventLogError, parts_of
+from profiles.event_lines import EventLogError
 from profiles.runs import MeasuredRun, measured
 from profiles.spark_event_log import AppLog, parse_log
 from profiles.trajectories import TrajectoryStep
@@ -126,15 +123,11 @@ class History:
             if not logs:
                 raise EventLogError("it has none")
             with contextlib.ExitStack() as opened:
-                parts = [(name, _opened(opened, logs[0].folder, name)) for name in parts_of(logs[0].files)]
+                parts = opened_files(opened, logs[0])
                 return parse_log(parts, parts[0][0])
         except (EventLogError, OSError) as error:
             self.unread[job_id] = str(error)
             return None
-
-
-def _opened(stack: contextlib.ExitStack, folder: Path, name: str) -> BinaryIO:
-    return stack.enter_context(os.fdopen(open_beneath(folder, name), "rb"))
 
 
 def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:

@@ -36,7 +36,6 @@ def components_of(inputs: TermInputs) -> Components:
     inbox, session, now = base.inbox, base.session, base.clock.now
     policies = PolicySwitch(config, store, session.renew, now)
     launching = Launching(
-        config,
         store,
         launcher,
         base.model,
@@ -45,6 +44,7 @@ def components_of(inputs: TermInputs) -> Components:
         now=now,
         data_dir=inputs.data_dir,
         connect=lambda emit: inputs.connect(emit, store.facts.get("framework_id"), session.may_act, now),
+        requeues=config.leader.lost_drivers == "requeue",
     )
     substrate = launching.substrate
     vms = vms_of(

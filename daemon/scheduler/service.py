@@ -147,6 +147,7 @@ class Service:
             self._loop.snapshot.jvms,
             self._loop.snapshot.crowded,
             self._loop.snapshot.memory,
+            self._parts.launching.memory.total,
         )
 
     def due(self) -> Mapping[str, Mapping[str, float]]:

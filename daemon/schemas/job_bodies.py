@@ -23,6 +23,7 @@ from daemon.schemas.jobs import (
     JobBody,
     JobDetail,
     LogBody,
+    MemoryUseBody,
     MoreMemoryBody,
     ShapeBody,
     ShapeEstimateBody,
@@ -33,7 +34,7 @@ from daemon.schemas.next_steps import next_step
 from daemon.store.queries.job_groups import GroupSum
 from daemon.store.rows.resource_columns import flat
 from environment.model.jobs.scale_up import wanted
-from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord, MemoryUse
 from profiles.shapes.told import ShapeChoice, ShapeEstimate
 
 Shown = TypeVar("Shown", bound=BaseModel)
@@ -163,7 +164,18 @@ def _job_body(
         estimate=estimate_of(record, estimate),
         shape=shape_body(job.shape),
         more_memory=None if record.more_memory is None else MoreMemoryBody(**record.more_memory._asdict()),
+        memory_use=None if record.memory_use is None else _memory_use_body(record.memory_use),
         **others,
+    )
+
+
+def _memory_use_body(use: MemoryUse) -> MemoryUseBody:
+    return MemoryUseBody(
+        peak_mib=use.peak.total_mib,
+        **use.peak._asdict(),
+        paid_mib_seconds=use.paid,
+        reported_mib_seconds=use.reported,
+        used_mib_seconds=use.used,
     )
 
 

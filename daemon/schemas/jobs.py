@@ -52,6 +52,25 @@ class AttemptBody(Body):
     """The failure's reason."""
 
 
+class MemoryUseBody(Body):
+    """Memory that the executors of an ended job used, by the event log of its last driver."""
+
+    peak_mib: float
+    """The largest samples of an executor's memory, MiB: the sum of the three below, as far as known."""
+    heap_mib: float
+    """Of the JVM's heap."""
+    off_heap_mib: float
+    """Of the JVM outside of its heap."""
+    python_mib: float | None
+    """Of Python's workers and other processes; null where Spark did not look at processes."""
+    paid_mib_seconds: float
+    """Memory of all executors, MiB by seconds."""
+    reported_mib_seconds: float
+    """The part of it of those executors of which a peak is known."""
+    used_mib_seconds: float
+    """The peaks of these by the same time, MiB by seconds."""
+
+
 class MoreMemoryBody(Body):
     """A restart with more memory for each executor, or for the driver, after a failure for memory."""
 
@@ -244,6 +263,8 @@ class JobBody(Body):
     """Number of restarts after failures of the infrastructure, which do not count."""
     more_memory: MoreMemoryBody | None = None
     """Its restart with more memory; null without one."""
+    memory_use: MemoryUseBody | None = None
+    """Memory that its executors used; null before its end, and where its event log does not report it."""
     estimate: EstimateBody | None = None
     """Its estimated start and cost, as long as it waits; null without an estimate."""
     shape: ShapeBody | None = None

@@ -67,6 +67,9 @@ def driver_properties(
         # One file for every reader; from 4.0 on Spark makes a folder of several packed ones.
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
+        # Peaks of executors' memory are in it, of samples that are made more often than heartbeats are sent.
+        "spark.eventLog.logStageExecutorMetrics": "true",
+        "spark.executor.metrics.pollingInterval": "1s",
         # Blocks of an executor that is to go move to others first.
         "spark.decommission.enabled": "true",
         "spark.storage.decommission.enabled": "true",

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from audit.executor_use import CAUSES, CoreUse
+from profiles.memory_peaks import MemoryPeak
 from tests.audit.made_logs import (
     BEGAN,
     ETL,
@@ -44,6 +45,7 @@ def test_memory_and_stages(tmp_path: Path) -> None:
     app = read(written(tmp_path, ETL))
     assert [each.memory_mib for each in app.executors] == [1024 + 384] * 2
     assert app.peak_memory_seconds == pytest.approx((512 * 58, 1408 * 58))
+    assert app.memory_peak == MemoryPeak(512, 0)
     first, second = app.stages
     assert (first.name, first.tasks, first.longest_task, first.task_seconds) == (
         "count at etl.py:3",

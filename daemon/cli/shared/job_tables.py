@@ -44,6 +44,19 @@ def job_line(job: Json) -> str:
     return f"{fewest}{render.count(job['executors'], 'executor')} of {each}{wanted}"
 
 
+def memory_line(job: Json) -> str:
+    """The peak of the memory that an ended job's executors used, of how much; and of what is paid for."""
+    use = job.get("memory_use")
+    if use is None:
+        return "not reported"
+    parts = [f"heap {render.memory(use['heap_mib'])}", f"JVM beside it {render.memory(use['off_heap_mib'])}"]
+    python = use["python_mib"]
+    parts.append(f"Python {'not reported' if python is None else render.memory(python)}")
+    line = f"{render.memory(use['peak_mib'])} of {render.memory(job['memory_mib'])} ({', '.join(parts)})"
+    paid = use["reported_mib_seconds"]
+    return f"{line}; {use['used_mib_seconds'] / paid:.0%} of the memory that is paid for" if paid else line
+
+
 def _number(job: Json) -> str:
     """How many executors a job asks for: 3; with dynamic allocation also within which bounds: 3 (1-20)."""
     if job["wanted_executors"] is None:
@@ -218,6 +231,8 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     if job.get("expected") and job["placed_at"] is not None:
         yield from _expected(job, job["expected"])
     yield "wants", job_line(job)
+    if job["state"] in ("finished", "failed", "killed") and job["started_at"] is not None:
+        yield "memory used", memory_line(job)
     if job.get("shape"):
         yield "size", job["shape"]["told"]
     yield "Spark", job["spark"] or render.NONE

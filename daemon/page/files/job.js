@@ -84,6 +84,7 @@ function summary(job) {
         ["Cost", h("span", { title: COST }, money(job.cost))],
         ...came(job),
         ["Executors", `${executorsAsked(job)} × ${ofCores(job.cpus)}, ${memory(job.memory_mib)}`],
+        ENDED.has(job.state) && job.started_at ? ["Memory used", memoryUsed(job)] : null,
         ["Type", job.type || "none"], job.owner ? ["Owner", job.owner] : null, ["Queue", job.queue],
         job.priority ? ["Priority", String(job.priority)] : null,
         job.losses ? ["Executors lost", count(job.losses)] : null,
@@ -110,6 +111,15 @@ function left(seconds) {
 /** Whether a job that is over kept its deadline: one that failed or was killed before it did neither. */
 function kept(job) {
   return job.finished_at > job.deadline ? " · missed" : job.state === "finished" ? " · met" : "";
+}
+
+/** The peak of an executor's memory, and the share of the memory paid for; where its event log reports it. */
+function memoryUsed(job) {
+  const use = job.memory_use;
+  if (!use) return "not reported";
+  const python = use.python_mib === null ? "Python not reported" : `Python ${memory(use.python_mib)}`;
+  const share = use.reported_mib_seconds ? ` · ${Math.round(100 * use.used_mib_seconds / use.reported_mib_seconds)} % of what is paid for` : "";
+  return `${memory(use.peak_mib)} of ${memory(job.memory_mib)} at most (heap ${memory(use.heap_mib)}, JVM beside it ${memory(use.off_heap_mib)}, ${python})${share}`;
 }
 
 function executorsAsked(job) {

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 from daemon.core.job_ids import job_id, job_number
 from daemon.store.rows import bill, tables
 from daemon.store.rows.access import StoreAccess
+from daemon.store.rows.job_rows import job_row
 from daemon.store.rows.tables import (
     applications,
     comparisons,
@@ -20,6 +21,7 @@ from daemon.store.rows.tables import (
     labels,
     sums,
 )
+from environment.model.messages.records import JobRecord, MemoryUse
 from environment.model.messages.states import ENDED_JOB
 
 _OPEN = sa.exists().where(executors.c.job == jobs.c.number, executors.c.state.in_(tables.OPEN_EXECUTOR))
@@ -86,6 +88,24 @@ class PastJobs:
         change = sa.update(jobs).where(jobs.c.number == sa.bindparam("of")).values(size=sa.bindparam("bytes"))
         if rows:
             self._access.write(lambda connection: connection.execute(change, rows))
+
+    def note_memory(self, job_id: str, use: MemoryUse) -> bool:
+        """Store the memory that a job used, unless it has running parts; return whether it was stored."""
+        number = job_number(job_id)
+
+        def work(connection: Connection) -> JobRecord | None:
+            text = connection.scalar(sa.select(jobs.c.record).where(jobs.c.number == number, _OVER))
+            record = None if text is None or number is None else self._access.damages.job_record(number, text)
+            if record is not None:
+                record.memory_use = use
+                changed = {"record": job_row(record)["record"]}
+                connection.execute(sa.update(jobs).where(jobs.c.number == number).values(changed))
+            return record
+
+        changed = self._access.write(work)
+        if changed is not None:
+            self._access.news.note([changed])
+        return changed is not None
 
     def prune(self, job_ids: Sequence[str]) -> int:
         """Delete those of these jobs that are completely over; return their number."""

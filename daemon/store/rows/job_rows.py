@@ -25,6 +25,7 @@ from environment.model.messages.records import (
     ExecutorRecord,
     ExecutorRequest,
     JobRecord,
+    MemoryUse,
     MoreMemory,
     PreemptionGain,
     PreemptionLoss,
@@ -175,7 +176,9 @@ def _job(values: Row) -> JobRecord:
     asked = tuple(
         ExecutorRequest(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ())
     )
-    more = {"more_memory": MoreMemory(*values["more_memory"])} if values.get("more_memory") else {}
+    more: Row = {"more_memory": MoreMemory(*values["more_memory"])} if values.get("more_memory") else {}
+    if values.get("memory_use"):
+        more["memory_use"] = MemoryUse.read(values["memory_use"])
     return JobRecord(
         **{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked, **of, **more}
     )

@@ -3,9 +3,9 @@
 The model owns and changes them; everyone else reads copies.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from conf.util.counted import counted
 from conf.util.dollars import money
@@ -13,6 +13,7 @@ from environment.model.messages.states import ENDED_EXECUTOR, ENDED_JOB, Executo
 from environment.resources import Resources
 from environment.scale_up import Grown
 from environment.types import Job
+from profiles.memory_peaks import MemoryPeak
 
 #: The reason of a job that waits for nothing but those before it.
 WAITS_ITS_TURN = "waits for its turn"
@@ -101,6 +102,27 @@ class MoreMemory(NamedTuple):
         """Description of the change, in words."""
         process = "each executor" if self.of == "executor" else "its driver"
         return f"{process} has {self.after_mib} MiB instead of {self.before_mib} MiB"
+
+
+class MemoryUse(NamedTuple):
+    """Memory of the executors of an ended job, by the event log of its last driver.
+
+    The peak is that of all of them. `full_mib` is the memory with which an executor would have been full at
+    it, overhead included; None where the part of Python's workers is unknown. Amounts over time are MiB by
+    seconds: paid for all executors, for those that reported a peak, and the peaks of these by their time.
+    """
+
+    peak: MemoryPeak
+    full_mib: float | None
+    paid: float
+    reported: float
+    used: float
+
+    @staticmethod
+    def read(values: Sequence[Any]) -> "MemoryUse":
+        """The use of which JSON made lists."""
+        peak, *others = values
+        return MemoryUse(MemoryPeak(*peak), *others)
 
 
 class MemoryCounts(NamedTuple):
@@ -193,6 +215,8 @@ class JobRecord:
     free_retries: int = 0
     #: Its restart with more memory, which is none of these; a job has one at most.
     more_memory: MoreMemory | None = None
+    #: Memory that its executors used; None until it has ended, and where its event log does not tell.
+    memory_use: MemoryUse | None = None
     #: How it has failed so far: the last times.
     attempts: tuple[Attempt, ...] = ()
     #: Why it has failed, while its driver is still to end.

@@ -23,12 +23,13 @@ from daemon.what_if.worker import compile_for
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import Changes
-from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord, MemoryUse
 from environment.model.messages.states import JobState
 from environment.model.messages.vm_accounts import Account, Charge
 from environment.resources import Resources
 from environment.simulation.durations.prediction_intervals import Interval
 from environment.types import PlacementRequest
+from profiles.memory_peaks import MemoryPeak
 from tests.builders import make_job, make_view, make_vms
 from tests.daemon.maintenance.test_job_audits import ended_job
 from tests.daemon.page.browser import PROGRAM, Browser, Page, browser
@@ -264,6 +265,37 @@ def test_a_deadline_is_met_by_who_finishes(
         facts = "[...document.querySelectorAll('.facts div')]"
         found = f"{facts}.find((each) => each.textContent.startsWith('Deadline'))"
         assert page.run(f"{found}.textContent.split(' · ')[1] ?? ''") == said
+        well(page, url)
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        (200.0, "300 MiB of 1 GiB at most (heap 90 MiB, JVM beside it 10 MiB, Python 200 MiB) · 30 % of"),
+        (None, "100 MiB of 1 GiB at most (heap 90 MiB, JVM beside it 10 MiB, Python not reported) · 30 % of"),
+    ],
+)
+def test_the_memory_that_a_job_used(chromium: Browser, crowd: Crowd, python: float | None, said: str) -> None:
+    """Nothing is told before it ends; then the peak, or that it was not reported."""
+    job_id = crowd.waiting[0]
+    record = crowd.store.jobs.get(job_id)
+    assert record is not None
+    at = time.time()
+    job = replace(record.job, size=Resources.of(1.0, 1024))
+    ended = replace(record, job=job, state="finished", started_at=at - 9, finished_at=at)
+    use = MemoryUse(MemoryPeak(90.0, 10.0, python), None, 1024.0, 1000.0, 300.0)
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/{job_id}")
+        page.sees("Waits for")
+        assert not page.run("document.body.textContent.includes('Memory used')")
+        crowd.store.changes.save(Changes((ended,), ()))
+        page.go(f"{url}/#/jobs")
+        page.go(f"{url}/#/jobs/{job_id}")
+        page.sees("not reported")
+        crowd.store.jobs.ended.note_memory(job_id, use)
+        page.go(f"{url}/#/jobs")
+        page.go(f"{url}/#/jobs/{job_id}")
+        page.sees(said)
         well(page, url)
 
 

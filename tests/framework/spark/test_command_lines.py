@@ -175,6 +175,8 @@ def test_driver_settings_fix_what_the_launch_depends_on() -> None:
         "spark.driver.extraClassPath": "stoker-ui",
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
+        "spark.eventLog.logStageExecutorMetrics": "true",
+        "spark.executor.metrics.pollingInterval": "1s",
         "spark.authenticate.secret": SECRET,
         "spark.network.crypto.enabled": "true",
         "spark.network.crypto.cipher": "AES/GCM/NoPadding",
