@@ -38,10 +38,11 @@ def memory_need(
 
 def _run(record: JobRecord) -> MemoryRun | None:
     """What a job tells of its executors' memory; None where it tells nothing."""
-    gib, more = record.job.memory_mib / 1024, record.more_memory
+    gib, more, use = record.job.memory_mib / 1024, record.more_memory, record.memory_use
     raised = None if more is None or more.of == "driver" else more.before_mib / 1024
     if record.state == "finished":
-        return MemoryRun(gib, None if raised is None else MemoryNeed(gib, enough=True))
+        peak = None if use is None or use.full_mib is None else use.full_mib / 1024
+        return MemoryRun(gib, None if raised is None else MemoryNeed(gib, enough=True), peak, record.job.cpus)
     last = record.attempts[-1] if record.attempts else None
     if last is not None and last.fault == "memory" and short_of_memory(last.why) == "executor":
         return MemoryRun(gib, MemoryNeed(gib, enough=False))

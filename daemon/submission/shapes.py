@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from conf.schema import JobSpec
+from daemon.launch.memory_uses import has_workers
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.store.queries.stored_jobs import StoredJobs
 from daemon.submission.ended_runs import FINISHED, memory_need, shape_runs
@@ -31,6 +32,8 @@ _FRESH, _KEPT = 600.0, 16
 #: Choices of one user, and of all, that are made or wait at once, and seconds that one waits for its turn:
 #: a choice takes up to seconds of a core, and threads of the API wait for it.
 _EACH, _ALL, _TURN = 8, 16, 30.0
+#: Setting with which the peaks of executors include those of Python's workers.
+_WATCH = "spark.executor.processTreeMetrics.enabled"
 
 
 class ShapeChooser:
@@ -77,10 +80,11 @@ class ShapeChooser:
         advice = advise(own, known, shapes, within, beta=self._beta)
         order = [advice.shape, *(each.shape for each in advice.ranked[:_TRIED])]
         shape = next((one for one in order if fits(_with(spec, one))), advice.shape)
-        sized = replace(submitted, spec=_with(spec, shape), sized=tuple(spec.auto))
+        sized = replace(submitted, spec=_watched(spec, _with(spec, shape)), sized=tuple(spec.auto))
         choice = _choice(spec, replace(advice, shape=shape))
-        if need is not None and need.met_by(shape.memory_gib):
-            choice = choice._replace(needed_mib=round(need.memory_gib * 1024))
+        if need is not None and need.met_by(shape.memory_gib, shape.cores):
+            peak = None if need.peak is None else round(need.peak.memory_gib * 1024)
+            choice = choice._replace(needed_mib=round(need.of(shape.cores) * 1024), peak_mib=peak)
         return replace(sized, shape=choice)
 
     def _others(self, type_name: str, owners: Collection[str]) -> KnownTypes:
@@ -117,6 +121,13 @@ def _with(spec: JobSpec, shape: JobShape) -> JobSpec:
         "memory": round(shape.memory_gib * 1024),
     }
     return spec.model_copy(update={name: sizes[name] for name in spec.auto})
+
+
+def _watched(spec: JobSpec, sized: JobSpec) -> JobSpec:
+    """The sized job; where its memory was auto, Spark looks at the processes beside its executors' JVMs."""
+    if "memory" not in spec.auto or not has_workers(spec):
+        return sized
+    return sized.model_copy(update={"conf": {_WATCH: "true", **sized.conf}})
 
 
 def _choice(spec: JobSpec, advice: ShapeAdvice) -> ShapeChoice:

@@ -85,9 +85,9 @@ def open_shapes(
 
     All of them have at most twice the cores of the largest run, unless bounds leave no such shape, and meet
     the `need` of memory, or have the most that there is. Where no bound of memory is set, executors have at
-    least half of the least memory that sufficed.
+    least half of the least memory that sufficed, or what they need by their peaks.
     """
-    found = with_enough(_with_memory(kinds, within, own), need)
+    found = with_enough([*_with_memory(kinds, within, own), *_needed(kinds, within, need)], need)
     most = _MOST_CORES * max((run.shape.executors * run.shape.cores for run in own), default=math.inf)
     return [shape for shape in found if shape.executors * shape.cores <= most] or found
 
@@ -103,6 +103,17 @@ def _with_memory(kinds: Sequence[VmKind], within: OpenShape, own: Sequence[Shape
     return candidates(kinds, within)
 
 
+def _needed(kinds: Sequence[VmKind], within: OpenShape, need: MemoryNeed | None) -> list[JobShape]:
+    """Shapes with exactly the memory that is needed by peaks, within the bounds."""
+    if need is None or need.peak is None:
+        return []
+    memory = min(max(need.memory_gib, within.memory_gib.least), within.memory_gib.most)
+    try:
+        return candidates(kinds, replace(within, memory_gib=Between(memory, memory)))
+    except ShapeError:  # today's VMs are smaller than those of the runs
+        return []
+
+
 def any_shape(within: OpenShape) -> JobShape:
     """The first shape within these bounds where no VM is known yet."""
     bounds = (within.executors, within.cores, within.memory_gib)
@@ -112,11 +123,16 @@ def any_shape(within: OpenShape) -> JobShape:
 
 def _second(first: JobShape, shapes: Sequence[JobShape], within: OpenShape) -> JobShape:
     wanted = [float(first.executors), first.cores, first.memory_gib]
-    bounds = (within.memory_gib, within.executors, within.cores)
-    for place, between in zip((2, 0, 1), bounds, strict=True):
-        if between.least < between.most:
-            wanted[place] *= 2
-            break
+    most = max((one.memory_gib for one in shapes if one.cores == first.cores), default=math.inf)
+    grows = (
+        most > first.memory_gib and within.memory_gib.least < within.memory_gib.most,
+        within.executors.least < within.executors.most,
+        within.cores.least < within.cores.most,
+    )
+    if most < first.memory_gib:  # by its peaks it needs no more
+        wanted[2] = most
+    elif any(grows):
+        wanted[(2, 0, 1)[grows.index(True)]] *= 2
     others = [shape for shape in shapes if _sizes(shape) != _sizes(first)]
     return _nearest(others or shapes, wanted)
 

@@ -81,8 +81,10 @@ class ShapeChoice(NamedTuple):
     taken: ShapeEstimate | None = None
     smaller: ShapeEstimate | None = None
     larger: ShapeEstimate | None = None
-    #: Memory, MiB, that it has at least since executors of its type had too little; None where none had.
+    #: Memory, MiB, that it has at least since executors of its type had too little, or by the largest peak
+    #: of theirs (`peak_mib`, with overhead); None where neither is known.
     needed_mib: int | None = None
+    peak_mib: int | None = None
 
     @staticmethod
     def read(values: Sequence[Any]) -> "ShapeChoice":
@@ -95,7 +97,7 @@ class ShapeChoice(NamedTuple):
     def told(self) -> str:
         """The same in words."""
         named = f"{', '.join(self.fields)} left to Stoker"
-        needed = [] if self.needed_mib is None else [_needed(self.needed_mib)]
+        needed = [] if self.needed_mib is None else [_needed(self.needed_mib, self.peak_mib)]
         if self.taken is None:
             untried = f"{named}: no run of its type is known, so that it is tried on the default shape"
             return "; ".join([untried, *needed])
@@ -109,5 +111,9 @@ class ShapeChoice(NamedTuple):
         return "; ".join([*parts, *needed])
 
 
-def _needed(memory_mib: int) -> str:
-    return f"no less than {memory_mib / 1024:g} GiB each, since executors of its type had too little memory"
+def _needed(memory_mib: int, peak_mib: int | None) -> str:
+    least = f"no less than {memory_mib / 1024:g} GiB each, since executors of its type"
+    if peak_mib is None:
+        return f"{least} had too little memory"
+    margin = memory_mib / peak_mib - 1
+    return f"{least} were full with {peak_mib / 1024:.3g} GiB at their peak: a margin of {margin:.0%}"

@@ -24,12 +24,13 @@ from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.submission.admission import Intake
 from environment.decisions.sizing import Sizes
-from environment.model.messages.records import Attempt, JobRecord, MoreMemory
+from environment.model.messages.records import Attempt, JobRecord, MemoryUse, MoreMemory
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import SpotTerms, Terms
 from environment.resources import Resources
 from environment.types import Job
 from profiles.job_profile import load_profiles
+from profiles.memory_peaks import MemoryPeak
 from profiles.shapes.law import Law
 from profiles.shapes.runs import JobShape
 from tests.builders import make_vms
@@ -398,3 +399,47 @@ def test_choices_are_made_one_at_a_time(shop: Shop, monkeypatch: pytest.MonkeyPa
         told = list(pool.map(ask, range(40)))
     assert most == 1
     assert {*told} == {"", "8 of your requests are being answered, or wait"}
+
+
+def test_auto_shrinks_to_the_peaks_of_finished_jobs(shop: Shop) -> None:
+    """With a margin, within bounds, never to what failed; the job tells why."""
+    use = MemoryUse(MemoryPeak(1500, 100, 0), 2048.0, 1.0, 1.0, 1.0)
+    for executors in (2, 4):
+        record = shop.admit(executors=executors, cpus=2, memory="8g")
+        shop.end(record, memory_use=use)
+    job = shop.admit(**{**_AUTO, "cpus": 2}).job
+    assert job.memory_mib == 2560
+    assert job.shape is not None
+    why = "no less than 2.5 GiB each, since executors of its type were full with 2 GiB at their peak"
+    assert f"{why}: a margin of 25%" in job.shape.told
+    kept = shop.store.jobs.get(job.id)
+    assert kept is not None
+    assert kept.job.shape == job.shape
+    assert shop.admit(**{**_AUTO, "cpus": 2, "memory": "auto:4g-"}).job.memory_mib == 4096
+    # What failed was a peak that samples saw a part of.
+    record = shop.admit(executors=2, cpus=2, memory="2560m")
+    shop.end(record, **_too_little(record))
+    job = shop.admit(**{**_AUTO, "cpus": 2}).job
+    assert job.memory_mib == 3200
+    assert job.shape is not None
+    assert "a margin of 56%" in job.shape.told
+
+
+def test_a_peak_without_that_of_python_shrinks_nothing(shop: Shop) -> None:
+    """Its workers are beside the heap; jobs of auto memory have Spark look at processes, unless they say."""
+    use = MemoryUse(MemoryPeak(200, 100), None, 1.0, 1.0, 1.0)
+    record = shop.admit(executors=2, cpus=2, memory="8g")
+    shop.end(record, memory_use=use)
+    job = shop.admit(executors=2, cpus=2, memory="auto").job
+    assert job.memory_mib == 16384
+    setting = "spark.executor.processTreeMetrics.enabled"
+    spec = shop.store.jobs.spec(job.id)
+    assert spec is not None
+    assert spec.conf == {setting: "true"}
+    other = shop.admit(memory="auto", conf={setting: "false"}).job
+    spec = shop.store.jobs.spec(other.id)
+    assert spec is not None
+    assert spec.conf == {setting: "false"}
+    spec = shop.store.jobs.spec(record.job.id)
+    assert spec is not None
+    assert not spec.conf

@@ -1,0 +1,79 @@
+"""What peaks and failures tell of the memory that executors of a type need."""
+
+import pytest
+
+from profiles.shapes.advice import advise, open_shapes
+from profiles.shapes.candidates import OpenShape, VmKind
+from profiles.shapes.errors import KnownTypes
+from profiles.shapes.memory_needs import LargestPeak, MemoryNeed, MemoryRun, need_of, with_enough
+from profiles.shapes.runs import JobShape, ShapeRun
+from profiles.shapes.sources import UNPRICED
+
+_KINDS = [VmKind("m", 8, 8, 32, 0.4)]
+FAILED = MemoryRun(2.0, MemoryNeed(2.0, enough=False))
+
+
+@pytest.mark.parametrize(
+    ("ended", "needed", "full"),
+    [
+        ([MemoryRun(8.0, None, 2.0)], 2.5, False),
+        # The largest of all counts, in eighths of a GiB.
+        ([MemoryRun(8.0, None, 2.0), MemoryRun(8.0, None, 2.41), MemoryRun(8.0)], 3.125, False),
+        # What sufficed suffices, but more was not tried.
+        ([MemoryRun(8.0, None, 7.0)], 8.0, True),
+        # A newer job that finished with less voids a peak.
+        ([MemoryRun(2.0, None, 1.0), MemoryRun(8.0, None, 4.0)], 1.25, False),
+        # What failed was a peak that samples saw a part of.
+        ([FAILED, MemoryRun(8.0, None, 1.0)], 2.5, False),
+        ([MemoryRun(1.5, None, 1.0), FAILED], 1.25, False),
+        # What sufficed after a restart is never gone below.
+        ([MemoryRun(4.0, MemoryNeed(4.0, enough=True), 1.0), MemoryRun(8.0, None, 1.0)], 4.0, None),
+    ],
+)
+def test_needs_by_peaks(ended: list[MemoryRun], needed: float, full: bool | None) -> None:
+    """The newest job comes first; `full` None: the need is not by peaks."""
+    need = need_of(ended)
+    assert need is not None
+    assert need.memory_gib == needed
+    assert (None if need.peak is None else need.peak.full) == full
+
+
+def test_without_peaks_nothing_is_needed() -> None:
+    """A peak of nothing is none."""
+    assert need_of([MemoryRun(8.0), MemoryRun(8.0, None, None)]) is None
+
+
+def test_more_cores_need_more_and_none_gets_more_than_it_needs() -> None:
+    """Fewer cores need as much: a single task may be the large one."""
+    need = MemoryNeed(3.0, enough=True, peak=LargestPeak(2.4, 2, full=False))
+    shapes = open_shapes(_KINDS, OpenShape.of((2, 2), (1, 8), (None, None)), [], need)
+    assert {(shape.cores, shape.memory_gib) for shape in shapes} == {(1, 3), (2, 3), (4, 8), (8, 16)}
+    # Bounds of the user count, and VMs that are too small.
+    within = OpenShape.of((2, 2), (2, 2), (4096, 8192))
+    assert {shape.memory_gib for shape in open_shapes(_KINDS, within, [], need)} == {4}
+    small = [VmKind("s", 8, 2, 2, 0.1)]
+    assert {
+        s.memory_gib for s in open_shapes(small, OpenShape.of((2, 2), (2, 2), (None, None)), [], need)
+    } == {2}
+
+
+def test_full_executors_may_have_more() -> None:
+    """Their peak is where their memory ended."""
+    need = MemoryNeed(4.0, enough=True, peak=LargestPeak(3.6, 2, full=True))
+    shapes = [JobShape("", 2, 2, memory, UNPRICED) for memory in (2, 4, 8)]
+    assert [shape.memory_gib for shape in with_enough(shapes, need)] == [4, 8]
+
+
+@pytest.mark.parametrize(
+    ("cores", "executors", "tried"),
+    [((2, 2), (2, 2), (2, 2, 3)), ((1, 8), (1, 16), (2, 2, 3)), ((1, 8), (2, 2), (2, 2, 3))],
+)
+def test_the_second_run_tries_the_memory_that_is_needed(
+    cores: tuple[float, float], executors: tuple[float, float], tried: tuple[float, float, float]
+) -> None:
+    """Not twice the memory, of which most was not used."""
+    need = MemoryNeed(3.0, enough=True, peak=LargestPeak(2.4, 2, full=False))
+    within = OpenShape.of(executors, cores, (None, None))
+    run = ShapeRun("etl", "etl", 16.0, JobShape("", 2, 2.0, 8.0, UNPRICED), 100.0)
+    found = advise([run], KnownTypes([]), open_shapes(_KINDS, within, [run], need), within).shape
+    assert (found.executors, found.cores, found.memory_gib) == tried
