@@ -35,8 +35,6 @@ _LEAST = 4 << 10
 _PART_AGE = SECONDS_PER_DAY
 _READ = 1 << 20
 _NAME = re.compile(rf"({SHA256})(\.part)?")
-#: Files that can be changed at once; two with the same first digits take turns.
-_LOCKS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,9 @@ class Uploads:
         self._folder = folder
         self._rules = rules
         self._now = now
-        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        #: Locks of the files that are being changed, with the number of threads that have or want each.
+        self._locks: dict[str, tuple[threading.Lock, int]] = {}
+        self._locking = threading.Lock()
         self._counting = threading.Lock()
         #: Bytes that are here, as they count; None: not counted yet.
         self._used: int | None = None
@@ -251,8 +251,20 @@ class Uploads:
     def _part(self, name: str) -> Path:
         return self._folder / f"{name}.part"
 
-    def _lock(self, name: str) -> threading.Lock:
-        return self._locks[int(name[:8], 16) % _LOCKS]
+    @contextlib.contextmanager
+    def _lock(self, name: str) -> Iterator[None]:
+        """Change a file alone. Its last part is hashed meanwhile, which may take long."""
+        with self._locking:
+            lock, number = self._locks.get(name, (threading.Lock(), 0))
+            self._locks[name] = lock, number + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._locking:
+                _, number = self._locks.pop(name)
+                if number > 1:
+                    self._locks[name] = lock, number - 1
 
 
 def _counted(size: int) -> int:

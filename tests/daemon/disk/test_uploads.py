@@ -13,6 +13,7 @@ from conf.schema import JobSpec, UploadsSection
 from conf.uploaded_file import UploadedFile, uploaded
 from daemon.core.errors import RejectedError
 from daemon.disk import file_delivery
+from daemon.disk import uploads as uploads_module
 from daemon.disk.uploads import Upload, Uploads
 from daemon.store.job_store import Store
 from framework.host.unix_users import UnixAccount
@@ -171,6 +172,33 @@ def test_many_send_the_same_file_at_once(uploads: Uploads) -> None:
         thread.join()
     assert done == [Upload(SHA, len(DATA), True)] * 8
     assert uploads.path(FILE).read_bytes() == DATA
+
+
+def test_a_file_that_is_hashed_for_long_holds_up_no_other(
+    uploads: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many others are sent meanwhile; the locks of all are gone when they are there."""
+    hashing, over, hash_of = threading.Event(), threading.Event(), uploads_module._hash
+
+    def slow(file: int) -> str:
+        if os.fstat(file).st_size == len(DATA):
+            hashing.set()
+            over.wait()
+        return hash_of(file)
+
+    monkeypatch.setattr(uploads_module, "_hash", slow)
+    first = threading.Thread(target=send, args=(uploads,))
+    first.start()
+    hashing.wait()
+    others = threading.Thread(target=lambda: [send(uploads, bytes([n, n + 1])) for n in range(200)])
+    others.start()
+    others.join(60)
+    held_up = others.is_alive()
+    over.set()
+    first.join()
+    others.join()
+    assert not held_up
+    assert uploads._locks == {}
 
 
 def test_what_no_job_needs_goes_by_and_by(uploads: Uploads, tmp_path: Path, clock: Clock) -> None:
