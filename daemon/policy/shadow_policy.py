@@ -18,7 +18,7 @@ from daemon.core.shadow_comparison import Comparison, Outcome, outcome_of
 from daemon.core.status import ShadowStatus
 from daemon.store.rows.database import StoreError
 from environment.decisions.decision_round import Verdict, decide_once
-from environment.decisions.sizing import Sizes, sizing_for
+from environment.decisions.sizing import Sizes, Sizing, sizing_for
 from environment.policy_faults import failure
 from environment.types import PlacementRequest
 
@@ -49,7 +49,8 @@ class Shadow:
         """
         self.config = config
         self._policy = create(config.name, config.options)
-        self._sizing = sizing_for(self._policy, sizes or Sizes())
+        self._sizes = sizes or Sizes()
+        self._sizing: Sizing | None = None
         self._keep = keep
         self._seconds = seconds
         self._inbox: SimpleQueue[_Seen | None] = SimpleQueue()
@@ -87,6 +88,10 @@ class Shadow:
         )
 
     def _run(self) -> None:
+        try:
+            self._sizing = sizing_for(self._policy, self._sizes)
+        except BaseException as error:  # as below; it may not return, either
+            self._fault(failure(error))
         flush_at, seen = 0.0, self._inbox.get()
         while seen is not None:
             try:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -46,6 +47,27 @@ def packs(view: ClusterView, queue: Requests) -> Decision:
 def backwards(view: ClusterView, queue: Requests) -> Decision:
     """Puts the last of the queue on the first VM."""
     return Place(queue[-1].job.id, (0,) * queue[-1].count)
+
+
+class Asks:
+    """Does not say whether it chooses sizes before the test is over."""
+
+    decide = staticmethod(packs)
+
+    @property
+    def chooses_sizes(self) -> bool:
+        """Too late."""
+        release.wait()
+        return False
+
+
+class Refuses(Asks):
+    """Wants the process to end when it is asked for sizes."""
+
+    @property
+    def chooses_sizes(self) -> bool:
+        """Never."""
+        raise SystemExit(1)
 
 
 def requests(*executors: int) -> list[PlacementRequest]:
@@ -106,6 +128,15 @@ def test_the_shadow_is_compared_and_never_acts(panel: Callable[[Config], PolicyS
         {"vm-2": 1, "vm-3": 1},
     )
     assert (second.acting.price_per_hour, second.shadow.price_per_hour) == pytest.approx((0.0, 0.48))
+
+
+def test_a_shadow_holds_up_nobody_who_sets_it(panel: Callable[[Config], PolicySwitch]) -> None:
+    """Its own code runs in its own thread alone, also where it is asked about itself."""
+    began = time.monotonic()
+    panel(Config(shadow=PolicyChoice(name=f"{__name__}:Asks")))
+    room = panel(Config(shadow=PolicyChoice(name=f"{__name__}:Refuses")))
+    assert time.monotonic() - began < 60
+    until(lambda: shadow_of(room.status()).last_fault.startswith("the policy failed: SystemExit: 1 ("))
 
 
 def test_a_shadow_that_would_take_another_job_differs(
