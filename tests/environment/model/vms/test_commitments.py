@@ -12,7 +12,7 @@ from environment.model.messages import vm_accounts
 from environment.model.messages.lease import Lease
 from environment.model.messages.vm_accounts import Account, Accounts, Charge
 from environment.pools import Terms
-from tests.builders import make_vm
+from tests.builders import make_vm, make_vms
 
 HOUR = 3600.0
 #: 2026-11-22, 22:00 UTC.
@@ -124,7 +124,7 @@ def test_vms_that_come_and_go_at_once_are_covered_by_one_look_at_all(monkeypatch
     monkeypatch.setattr(vm_accounts, "cover", counted)
     accounts = Accounts(lambda _: (), lambda _: None)
     accounts.commitments = (replace(YEAR, pool="", type="m1.large", vms=30),)
-    vms = tuple(replace(make_vm(f"vm-{number}", price_per_hour=0.24), type="m1.large") for number in range(40))
+    vms = make_vms(40)
     accounts.see(vms, BEGIN, known=True)
     accounts.see(vms[20:], BEGIN + HOUR, known=True)
     accounts.charge_all(BEGIN + 1.5 * HOUR)
