@@ -68,7 +68,7 @@ class MemoryRetries:
         return job.barred if of == "executor" else lambda vm: job.driver_barred(spot=vm.spot)
 
     def settle(self, job: JobRecord) -> None:
-        """Record the cost of the attempt that failed for memory, once all its tasks have ended."""
+        """Record the cost of the attempt that failed for memory, as in the bill, once all its tasks ended."""
         more, since = job.more_memory, job.placed_at
         if more is None or since is None or more.at < since:
             return
@@ -77,8 +77,7 @@ class MemoryRetries:
             if task.launched_at >= since and task.ended_at is not None:
                 hours = (task.ended_at - task.launched_at) / SECONDS_PER_HOUR
                 dollars = min(task.cost, hours * task.price_per_hour * task.share)
-                self._accounts.lose(task.vm_id, job.job.id, dollars, self._turn.now, "memory")
-                lost += dollars
+                lost += self._accounts.lose(task.vm_id, job.job.id, dollars, self._turn.now, "memory")
         job.more_memory = more._replace(lost=lost)
 
 

@@ -237,11 +237,16 @@ class Accounts:
         account.difference = difference
         self._changed[account.id] = account
 
-    def lose(self, vm_id: str, job_id: str, dollars: float, at: float, kind: Vain = "lost") -> None:
-        """Record the cost of a job's work that was in vain, as a kind of its own."""
-        number = self._of.get(vm_id)
-        if number is not None and (account := self._open.get(number)):
-            self._add_charge(account, kind, dollars, at, job_id)
+    def lose(self, vm_id: str, job_id: str, dollars: float, at: float, kind: Vain = "lost") -> float:
+        """Record the cost of a job's work that was in vain, as a kind of its own; the dollars recorded.
+
+        None are of a VM that has gone: its account is closed.
+        """
+        account = self._open.get(self._of.get(vm_id, ""))
+        if account is None:
+            return 0.0
+        self._add_charge(account, kind, dollars, at, job_id)
+        return dollars
 
     def _begin(self, lease: Lease, opened_at: float, until: float) -> Account:
         vm = lease.vm

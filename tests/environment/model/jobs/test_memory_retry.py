@@ -189,6 +189,30 @@ def test_the_failed_attempt_is_apart_in_the_bill() -> None:
     assert not [charge for charge in world.model.take_changes().charges if charge.kind == "memory"]
 
 
+def test_an_attempt_costs_what_the_bill_has_of_it() -> None:
+    """Not what it used of a VM that has gone, and whose account is closed, when all of it has ended."""
+    world = World(VMS, ModelOptions(host="here"))
+    world.subscribe()
+    world.submit(retried(4096, executors=2))
+    world.offer()
+    world.place("job-1", *VMS)
+    world.tell("running", *world.open_tasks())
+    world.send(ev.DriverStarted(world.now, "job-1"))
+    world.wait(3600.0)
+    first, second = world.open_tasks()
+    world.tell("failed", first, message=HEAP)
+    size = VmSize("id-vm-2", VMS[1].resources)
+    world.send(ev.VmsMeasured(world.now, (size,), (VMS[1],)))
+    world.send(ev.VmLost(world.now, "id-vm-1"))
+    world.send(ev.DriverEnded(world.now, "job-1", 1, BY_EXECUTOR, cleared=True))
+    world.tell("killed", second)
+    lost = [each.dollars for each in world.model.take_changes().charges if each.kind == "memory"]
+    more = world.job().more_memory
+    assert more is not None
+    assert len(lost) == 1
+    assert more.lost == pytest.approx(sum(lost))
+
+
 def test_another_daemon_goes_on_with_it() -> None:
     """Stopped while the first attempt ends, and while it waits; it has more memory, and no second restart."""
     world = World(VMS)
