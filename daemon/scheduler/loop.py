@@ -114,7 +114,7 @@ class SchedulingLoop:
             if isinstance(event, ev.Restored):  # alone in front of all others
                 beginning = encode(event)
                 lines += map(encode, caused)
-            elif caused or not isinstance(event, ev.Tick):
+            elif self._model.matters:
                 lines += [encode(event), *map(encode, caused)]
             if isinstance(item.event, ev.Subscribed):
                 self._subscription = item.event.subscription

@@ -104,6 +104,11 @@ class ClusterModel:
         """Whether the master has accepted the framework and the connection holds."""
         return self._parts.vms.supply.subscribed
 
+    @property
+    def matters(self) -> bool:
+        """Whether a log needs the last event: a replay without it could decide otherwise."""
+        return self._parts.vms.turn.matters
+
     def handle(self, event: ev.Event) -> list[cmd.Command]:
         """Process one event and return the commands that follow from it, in order.
 

@@ -49,6 +49,8 @@ class UserLimits:
             self._end_here(job, f"it {has}, and is ended (at_max_cost: end)")
             return
         told, job.bounded = job.bounded, job.bounded or f"{has}, and gets no more executors"
+        if not told:
+            self._turn.note()  # what the job may have from now on depends on this tick
         if job.state == "queued":
             self._end_here(job, f"it {job.bounded}; it was to begin again")
         elif self._without_executors(job):

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from environment.model.cluster_model import ClusterModel
+from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRequest
 from environment.types import Dynamic, Job
@@ -47,6 +49,31 @@ def test_a_running_job_keeps_its_executors_and_gets_no_more(world: World) -> Non
     assert world.job().reason.startswith("runs on 1 executor; has cost")
     world.driver_ends("job-1")
     assert world.job().state == "finished"
+
+
+def test_a_replay_of_the_log_has_the_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tick at which it was reached is in the log, though it led to no command."""
+    other, handle, left_out = ClusterModel(), world.send, list[ev.Event]()
+
+    def send(event: ev.Event) -> list[cmd.Command]:
+        commands = handle(event)
+        if world.model.matters:
+            assert other.handle(event) == commands
+        else:
+            left_out.append(event)
+        return commands
+
+    monkeypatch.setattr(world, "send", send)
+    world.run(limited(0.01))
+    for _ in range(3):
+        world.wait(CENT)
+    world.tell("failed", "job-1.0")
+    world.now += 10.0
+    world.offer()
+    world.decide()
+    assert other.job("job-1") == world.job()
+    assert left_out, "most ticks lead to nothing"
+    assert world.open_tasks() == ["job-1.1"]
 
 
 def test_what_it_waits_for_is_given_up(world: World) -> None:
