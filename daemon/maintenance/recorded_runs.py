@@ -35,6 +35,8 @@ class History:
         self._vm_cpus = vm_cpus
         #: Jobs of which Spark's event log could not be read so far, and why.
         self.unread: dict[str, str] = {}
+        #: Jobs with drivers that had several Spark applications, and which of them is counted.
+        self.partly: dict[str, str] = {}
 
     def run(self, job_id: str, beside: Sequence[str], name: str, copy: int) -> MeasuredRun:
         """A job that is over and was placed, under this name; `beside` are jobs that may have run meanwhile.
@@ -117,11 +119,14 @@ class History:
         return taken / (len(used) * (end - begin)) if used and end > begin else 0.0
 
     def _log(self, job_id: str) -> AppLog | None:
-        """Spark's own log, of its last driver; None, and noted, where it is not on this host or none."""
+        """The newest log of its last driver; None, and noted, where it is not on this host or none."""
         try:
             logs = find_event_logs(self._data_dir, job_id)
             if not logs:
                 raise EventLogError("it has none")
+            beside = {log.application for log in logs if log.folder == logs[0].folder}
+            if len(beside) > 1:
+                self.partly[job_id] = f"its driver had {len(beside)}, {logs[0].application} is counted"
             with contextlib.ExitStack() as opened:
                 parts = opened_files(opened, logs[0])
                 return parse_log(parts, parts[0][0])

@@ -324,11 +324,14 @@ def ingest(
     found = ingested(data_dir, out, cluster, database)
     runs, jobs = len(found.runs), len(found.workload)
     print(f"Runs: {runs}, jobs: {jobs}, decisions: {found.decisions}, in {out}")
-    if found.unread:
-        named = "; ".join(f"{job}: {visible(why)}" for job, why in list(found.unread.items())[:_NAMED])
-        more = f"; and {len(found.unread) - _NAMED} more" if len(found.unread) > _NAMED else ""
-        without = f"{len(found.unread)} of {runs}: without stages, as no event log was read"
-        print(f"{without}: {named}{more}")
+    for jobs_of, what in (
+        (found.unread, "without stages, as no event log was read"),
+        (found.partly, "with the stages of one Spark application, without those of the others"),
+    ):
+        if jobs_of:
+            named = "; ".join(f"{job}: {visible(why)}" for job, why in list(jobs_of.items())[:_NAMED])
+            more = f"; and {len(jobs_of) - _NAMED} more" if len(jobs_of) > _NAMED else ""
+            print(f"{len(jobs_of)} of {runs}: {what}: {named}{more}")
 
 
 def _end_in_order(number: int, _: object) -> None:

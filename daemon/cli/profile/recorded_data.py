@@ -34,6 +34,8 @@ class IngestResult:
     decisions: int
     #: Jobs of which Spark's event log could not be read, and why: nothing is known of their stages.
     unread: Mapping[str, str]
+    #: Jobs of which one Spark application of several was read, and which.
+    partly: Mapping[str, str]
 
 
 def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = None) -> IngestResult:
@@ -55,7 +57,7 @@ def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = Non
         write_runs(out, runs, {"source": "a daemon's records", "machine": about_machine(sparks)})
         write_workload(workload, out / "workload.csv")
         write_trajectories(out, steps)
-    return IngestResult(runs, workload, len(steps), history.unread)
+    return IngestResult(runs, workload, len(steps), history.unread, history.partly)
 
 
 def with_history(spec: TrainingSpec, data_dir: Path, folder: Path, *, again: bool = True) -> TrainingSpec:

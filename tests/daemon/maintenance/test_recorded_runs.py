@@ -113,8 +113,27 @@ def test_a_daemons_records_are_ingested(
     assert first == {**first, **taken, **seen}
     ended = {"at": AT + 10, "state": "finished", "finished_at": AT + 30, "cost": 0.02}
     assert second == {**second, **ended}
+    assert "of one Spark application" not in told
     assert main(["profile", "show", str(out), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["about"]["source"] == "a daemon's records"
+
+
+def test_the_other_applications_of_a_driver_are_told_to_be_left_out(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A driver with two SparkContexts has two event logs; one of an earlier driver is none of it."""
+    events = tmp_path / "jobs" / "job-1" / "driver" / "events"
+    shutil.copy(RECORDED, events / "app-2")
+    os.utime(events / "app-1", (AT, AT))
+    earlier = tmp_path / "jobs" / "job-2" / "driver"
+    for folder in (earlier, earlier.with_name("driver.1")):
+        (folder / "events").mkdir(parents=True)
+        shutil.copy(RECORDED, folder / "events" / f"app-{folder.name}")
+    assert main(["profile", "ingest", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "1 of 2: with the stages of one Spark application, without those of the others: "
+        "job-1: its driver had 2, app-2 is counted"
+    ]
 
 
 def test_what_cannot_be_ingested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
