@@ -102,7 +102,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("framework/embedded/agent/processes.py", "appended"),
     *_in("framework/host/untrusted_files.py", "open_beneath list_beneath _list _open"),
     *_in("framework/mesos/sandboxes.py", "local_sandbox"),
-    *_in("framework/host/user_files.py", "_open _place _may_read"),
+    *_in("framework/host/user_files.py", "_open_by_steps _place _may_read"),
     # A process of the job's, or one that has become its user: it may do no more than the job.
     *_in("framework/embedded/agent/fetch.py", "_fetch_one _copy _download _extract"),
     *_in("framework/embedded/isolation/enter.py", "main _write _enter"),

@@ -169,10 +169,17 @@ def _open(path: Path, flags: int) -> int:
 
 def _open_by_steps(path: Path, flags: int) -> int:
     """Open a path as `_open` does, without openat2(2); OSError, ELOOP for any link of /proc."""
+
+    def step(name: str) -> int:
+        try:
+            return os.open(name, _STEP | os.O_DIRECTORY, dir_fd=at)  # which mounts it where that is needed
+        except NotADirectoryError:
+            return os.open(name, _STEP, dir_fd=at)
+
     steps, links, at = [*reversed(path.parts)], 0, os.open(".", _STEP)
     try:
         while steps:
-            below = _step(steps.pop(), at)
+            below = step(steps.pop())
             if stat.S_ISLNK(os.fstat(below).st_mode):
                 links += 1
                 try:
@@ -187,14 +194,6 @@ def _open_by_steps(path: Path, flags: int) -> int:
         return os.open(f"/proc/self/fd/{at}", flags)
     finally:
         os.close(at)
-
-
-def _step(name: str, at: int) -> int:
-    """Descriptor of a name in a folder, of the link where it is one; a folder may be mounted by that."""
-    try:
-        return os.open(name, _STEP | os.O_DIRECTORY, dir_fd=at)
-    except NotADirectoryError:
-        return os.open(name, _STEP, dir_fd=at)
 
 
 def _is_of_proc(descriptor: int) -> bool:
