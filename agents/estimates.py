@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from conf.units import SECONDS_PER_HOUR
-from environment.pools import Terms
 from environment.types import FloatArray, Job
 from environment.view import ClusterView
 
@@ -86,15 +85,16 @@ def work_lost(view: ClusterView, job: Job, unknown: float) -> FloatArray:
     """
     if not view.spot.any():
         return np.zeros(len(view.vms))
-    seconds, known = duration_of(job, unknown), dict[Terms | None, float]()
-    for terms in {vm.terms for vm in view.vms}:
-        if terms is None or terms.spot is None:
-            known[terms] = 0.0
-            continue
-        each = job.rework.after(terms.spot.notice) * seconds / 2 + terms.boot
-        lost = terms.spot.interruptions_per_hour / SECONDS_PER_HOUR * each
-        known[terms] = lost / (1.0 + lost)
-    return np.array([known[vm.terms] for vm in view.vms])
+    seconds = duration_of(job, unknown)
+    distinct, index = view.distinct_terms
+    shares = np.zeros(len(distinct))
+    for number, terms in enumerate(distinct):
+        if terms is not None and terms.spot is not None:
+            each = job.rework.after(terms.spot.notice) * seconds / 2 + terms.boot
+            lost = terms.spot.interruptions_per_hour / SECONDS_PER_HOUR * each
+            shares[number] = lost / (1.0 + lost)
+    found: FloatArray = shares[index]
+    return found
 
 
 def effective_prices(view: ClusterView, job: Job, unknown: float) -> FloatArray:

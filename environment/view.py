@@ -18,7 +18,7 @@ from environment.barred_vms import ANYWHERE, Bars
 from environment.kernel.expected_end import expected_end
 from environment.last_resort import extras_of, last_resort
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, OfferedResources
-from environment.pools import Openings
+from environment.pools import Openings, Terms
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.scale_up import Grown, expected_of
@@ -116,6 +116,16 @@ class ClusterView:
     def spot(self) -> "NDArray[np.bool_]":
         """VMs that their cloud may take away; bool [N]."""
         return _read_only(np.array([vm.spot for vm in self.vms], np.bool_))
+
+    @cached_property
+    def distinct_terms(self) -> tuple[Sequence[Terms | None], IntArray]:
+        """The terms that VMs have, each once, and the index of each VM's among them; int64 [N].
+
+        Kept, since policies ask for each job, and to compare the terms of thousands of VMs takes seconds.
+        """
+        found: dict[Terms | None, int] = {}
+        index = [found.setdefault(vm.terms, len(found)) for vm in self.vms]
+        return tuple(found), _read_only(np.array(index, np.int64))
 
     @cached_property
     def capacity(self) -> ResourceArrays:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from agents.estimates import dollars_per_cpu_second, held_for
+from agents.estimates import dollars_per_cpu_second, held_for, work_lost
 from agents.greedy import pricing
 from agents.greedy.greedy_policy import Greedy, GreedyOptions
 from environment.decisions.decision_round import decide_in_turn
-from environment.pools import Openings, Terms
+from environment.pools import Openings, SpotTerms, Terms
 from environment.types import Decision, Job, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.agents.test_documented import scene as random_scene
@@ -166,3 +166,21 @@ def test_its_first_decision_compiles_nothing() -> None:
     assert isinstance(decision, Place)
     assert compiled
     assert {*cast(Dispatcher, pricing.choose).signatures} == compiled
+
+
+def test_terms_of_vms_are_compared_once_for_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each VM has terms of its own: among thousands, each job took milliseconds, and a report minutes."""
+    compared: list[Terms] = []
+    hashed = Terms.__hash__
+
+    def counted(terms: Terms) -> int:
+        compared.append(terms)
+        return hashed(terms)
+
+    monkeypatch.setattr(Terms, "__hash__", counted)
+    each = [Terms("spot", boot=60.0, spot=SpotTerms(1.0)) for _ in range(50)]
+    view = make_view([replace(vm, terms=terms) for vm, terms in zip(make_vms(50), each, strict=True)])
+    for number in range(20):
+        lost = work_lost(view, make_job(f"job-{number}"), 3600.0)
+        assert lost.min() == lost.max() > 0
+    assert len(compared) == 50
