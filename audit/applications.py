@@ -279,7 +279,7 @@ class _Reading:
         for each in executors:
             if not (0 <= each.cores <= _MOST_CORES and 0 < each.memory_mib <= _MOST_MEMORY):
                 raise EventLogError(
-                    f"an executor of it has {each.cores:g} cores and {each.memory_mib:.6g} MiB of memory"
+                    f"an executor of it cannot be: cores {each.cores:g}, memory {each.memory_mib:.6g} MiB"
                 )
         if self.odd:
             notes.append(f"{counted(self.odd, 'event')} not as Spark writes them left out")

@@ -396,4 +396,4 @@ def test_executors_that_cannot_be_are_refused(tmp_path: Path, cores: int, conf: 
     path = written(tmp_path, [*events, task("1", 3, 9), stage(0, 3, 9), app_end(10)])
     found = read_log(LogFiles(path.name, (str(path),), path.stat().st_size))
     assert isinstance(found, Unread)
-    assert "an executor of it has" in found.why
+    assert "an executor of it cannot be" in found.why
