@@ -18,7 +18,6 @@ from conf.util.backoff import Backoff
 from daemon.core.job_workers import JobWorkers
 from daemon.disk.launch_records import LaunchRecords, RecordsError
 from daemon.launch import host_drivers as drivers_module
-from daemon.launch import launcher as launcher_module
 from daemon.launch.application_records import launched_key
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
@@ -28,6 +27,7 @@ from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Job
+from framework.host.untrusted_files import read_tail
 from framework.spark import (
     DriverPlace,
     DriverStatus,
@@ -413,14 +413,14 @@ def test_output_that_cannot_be_read_holds_up_no_other_driver(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job's user mounted a file system there that never answers."""
-    answers, read = threading.Event(), launcher_module.read_tail
+    answers = threading.Event()
 
-    def read_tail(folder: Path, name: str, limit: int) -> bytes:
+    def read(folder: Path, name: str, limit: int) -> bytes:
         if folder.name == bad.id:
             assert answers.wait(60.0)
-        return read(folder, name, limit)
+        return read_tail(folder, name, limit)
 
-    monkeypatch.setattr(launcher_module, "read_tail", read_tail)
+    monkeypatch.setattr("daemon.launch.launcher.read_tail", read)
     monkeypatch.setattr(stage.launcher.files, "_patience", 0.1)
     bad = stage.start("until [ -e go ]; do sleep 0.02; done; exit 3")
     stage.started(bad)
