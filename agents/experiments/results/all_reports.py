@@ -120,7 +120,7 @@ def make_results(
 ) -> list[Path]:
     """Make all reports, or `only` those of these names, and sign them; returns their paths.
 
-    Then quote them in a page beside them, once all are there.
+    Then, where all are made, quote them in a page beside them.
 
     A stopped run continues when it is started again. `quick` reports are of few jobs on seeds of the block
     `rehearsal`. OSError when a report cannot be written.
@@ -136,6 +136,6 @@ def make_results(
                 paths.append(report.make(folder, seeds_of(report.name, report.seeds), runner))
         sign(paths[-1])
         before += report.minutes
-    if all((folder / f"{report.name}.md").exists() for report in REPORTS):
+    if not only:
         paths.append(write_summary(folder))
     return paths
