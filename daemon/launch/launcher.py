@@ -310,13 +310,17 @@ class Launcher:
         return self._looked(job_id, owner, lambda: read_tail(self.folder(job_id), name, TAIL)) or b""
 
     def _looked(self, job_id: str, owner: str, work: Callable[[], T]) -> T | None:
-        """What `work` finds in the folder of the job's driver; None where it cannot, or hangs.
+        """What `work` finds by `look_at_output`; None where it cannot, or hangs."""
+        with contextlib.suppress(OSError):
+            return self.look_at_output(job_id, owner, work)
+        return None
+
+    def look_at_output(self, job_id: str, owner: str, work: Callable[[], T]) -> T:
+        """What `work` finds in the folder of the job's driver; raises as it does, TimeoutError when it hangs.
 
         The job's user can mount a file system there that never answers, and others' drivers wait meanwhile.
         """
-        with contextlib.suppress(OSError):
-            return self.files.look(None, f"the output of {job_id}'s driver", work, owner or job_id)
-        return None
+        return self.files.look(None, f"the output of {job_id}'s driver", work, owner or job_id)
 
     def failure_in(
         self, job_id: str, spec: JobSpec | None, stderr: bytes, stdout: bytes, code: int | None = None

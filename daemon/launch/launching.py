@@ -36,7 +36,7 @@ class Launching:
         connect: Callable[[Emit], Substrate],
         requeues: bool,
     ) -> None:
-        """`connect` makes the substrate, whose events come to the inbox.
+        """`connect` makes the substrate; its events come to the inbox.
 
         With `requeues`, jobs of lost drivers are queued again.
         """

@@ -45,13 +45,8 @@ class Logs:
         try:
             if executor is not None or job.job.driver is not None:
                 return self._of_a_task(job, executor, stream, offset, limit)
-            files, about = self._launcher.files, f"the output of {job.job.id}'s driver"
-            # Its user can mount a file system there that never answers.
-            return files.look(
-                None,
-                about,
-                lambda: self._of_a_driver(job, stream, offset, limit),
-                job.job.owner or job.job.id,
+            return self._launcher.look_at_output(
+                job.job.id, job.job.owner, lambda: self._of_a_driver(job, stream, offset, limit)
             )
         except UntrustedFileError as error:
             raise RejectedError(409, "The log is not readable", f"{error}: the job put it there") from error

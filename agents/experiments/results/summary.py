@@ -30,10 +30,8 @@ class UserQuestion:
     columns: tuple[str, ...] = ()
 
 
-_ALL_CASES, _BESIDE = (
-    "All cases, belief 0.2",
-    ("cost beside the cheapest partner", "dearest case", "broken in"),
-)
+_ALL_CASES = "All cases, belief 0.2"
+_BESIDE = ("cost beside the cheapest partner", "dearest case", "broken in")
 QUESTIONS = (
     UserQuestion(
         "Which policy is cheapest on fixed VMs that have room?",

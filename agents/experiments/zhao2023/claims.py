@@ -160,7 +160,8 @@ def _is_best(of: Found) -> tuple[str, bool | None]:
     for value, policies in of.items():
         if value == "mixed" or _OWN not in policies or PARTNERS[0] not in policies:
             continue
-        best = max(PARTNERS, key=lambda partner, policies=policies: mean(policies[partner]))  # type: ignore[misc]
+        means = {partner: mean(policies[partner]) for partner in PARTNERS}
+        best = max(means, key=means.__getitem__)
         beside = gain(policies[_OWN], policies[best])
         holds.append(beside.above())
         if not holds[-1]:

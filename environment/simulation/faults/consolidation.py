@@ -260,7 +260,7 @@ class SimulatedConsolidation:
         return up & ~self._in_moves()
 
     def _in_moves(self) -> NDArray[np.bool_]:
-        """VMs that take part in a move whose replacement boots; bool [N]."""
+        """VMs that take part in a move while its replacement boots; bool [N]."""
         found = np.zeros(len(self._vms), np.bool_)
         for _, move in self._booting:
             found[[*move.closes, *self._opened(move)]] = True

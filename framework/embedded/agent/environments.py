@@ -1,7 +1,7 @@
 """Containers of adopted processes, read from their environments by threads: any of them may hang.
 
 Another process can read a process's memory where that is a file of a file system (FUSE) that never answers,
-and with it holds the lock of this memory. Whoever reads the process's environment then waits for ever.
+and with it holds the lock of this memory. A read of the process's environment then never ends.
 """
 
 import asyncio

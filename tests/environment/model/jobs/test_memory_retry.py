@@ -190,7 +190,7 @@ def test_the_failed_attempt_is_apart_in_the_bill() -> None:
 
 
 def test_an_attempt_costs_what_the_bill_has_of_it() -> None:
-    """Not what it used of a VM that has gone, and whose account is closed, when all of it has ended."""
+    """Not what it used of a VM that has gone, since its account is closed, when all of it has ended."""
     world = World(VMS, ModelOptions(host="here"))
     world.subscribe()
     world.submit(retried(4096, executors=2))
