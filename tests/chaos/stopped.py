@@ -78,6 +78,7 @@ class Run:
         self.office = service._parts.vms.provisioner
         self.office._crew = self.crew
         service._parts.launching.collector.ended = lambda tasks: None
+        service._parts.launching.memory.begin = lambda: None
         self._save, service._parts.base.session.save = service._parts.base.session.save, self._saved
         self._effect, service._parts.commands._execute = service._parts.commands._execute, self._executed
 
