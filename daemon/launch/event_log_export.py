@@ -9,8 +9,8 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from framework.host.untrusted_files import copy_file, list_beneath, open_beneath
@@ -25,7 +25,10 @@ _HEAD = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SparkEventLog:
-    """A job's event log: its files, below `folder`, and the application's id as Spark gave it."""
+    """A job's event log: its files, below `folder`, and the application's id as Spark gave it.
+
+    The folder is the driver's, whose user may have changed it since.
+    """
 
     job_id: str
     application: str
@@ -33,6 +36,10 @@ class SparkEventLog:
     files: tuple[str, ...]
     written_at: float
     """Seconds since the epoch."""
+
+    def open_file(self, name: str) -> int:
+        """Open one of its files as `open_beneath` does; the caller closes the descriptor."""
+        return open_beneath(self.folder.parent, f"{self.folder.name}/{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +65,7 @@ def opened_files(stack: contextlib.ExitStack, log: SparkEventLog) -> list[tuple[
 
     OSError when one cannot be opened, EventLogError when one is missing.
     """
-    return [
-        (name, stack.enter_context(os.fdopen(open_beneath(log.folder, name), "rb")))
-        for name in parts_of(log.files)
-    ]
+    return [(name, stack.enter_context(os.fdopen(log.open_file(name), "rb"))) for name in parts_of(log.files)]
 
 
 def copy_event_logs(
@@ -86,18 +90,31 @@ def copy_event_logs(
 
 def _logs_in(folder: Path, job_id: str) -> Iterator[SparkEventLog]:
     files: dict[str, list[str]] = {}
-    for name in list_beneath(folder, "events"):
-        if not Path(name).name.startswith("."):  # checksums, which no reader needs
-            files.setdefault(Path(name).parts[1], []).append(name)
+    for found in list_beneath(folder.parent, f"{folder.name}/events"):
+        name = PurePosixPath(found).relative_to(folder.name)
+        if not name.name.startswith("."):  # checksums, which no reader needs
+            files.setdefault(name.parts[1], []).append(str(name))
     for top, names in files.items():
         if match := _NAME.fullmatch(top):
-            written_at = (folder / names[0]).lstat().st_mtime
-            yield SparkEventLog(job_id, match["application"], folder, tuple(sorted(names)), written_at)
+            log = SparkEventLog(job_id, match["application"], folder, tuple(sorted(names)), 0.0)
+            yield replace(log, written_at=_written_at(log))
+
+
+def _written_at(log: SparkEventLog) -> float:
+    """When its first file was written; 0.0 for one that cannot be opened, as its reader will tell."""
+    try:
+        file = log.open_file(log.files[0])
+    except OSError:
+        return 0.0
+    try:
+        return os.fstat(file).st_mtime
+    finally:
+        os.close(file)
 
 
 def _copy(log: SparkEventLog, to: Path, shown: str, most: int) -> int:
     """Copy one log, or nothing of it; return its bytes. ValueError on failure."""
-    opened = [(name, open_beneath(log.folder, name)) for name in log.files]
+    opened = [(name, log.open_file(name)) for name in log.files]
     try:
         size = sum(os.fstat(file).st_size for _, file in opened)
         plain = len(log.files) == 1 and _PLAIN.fullmatch(Path(log.files[0]).name) is not None

@@ -34,7 +34,8 @@ class FolderSandbox:
 
     def files(self, folder: str) -> list[str]:
         """See `Sandbox`."""
-        return list_beneath(self.root / self.below, folder)
+        found = list_beneath(self.root, f"{self.below}/{folder}")
+        return [name.removeprefix(f"{self.below}/") for name in found]
 
     @contextmanager
     def _open(self, name: str) -> Iterator[int]:

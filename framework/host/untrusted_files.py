@@ -1,8 +1,8 @@
 """Files that others may have changed: opened below a folder without following a link, never waited for.
 
 A user with write access to a folder may put a FIFO, a link to another user's file or an endless one where a
-file is expected. Reads here accept a regular file of that folder only, and return no more of it than
-requested.
+file is expected, or mount a file system of their own (FUSE) that never answers. Reads here accept a regular
+file of that folder and its file system only, and return no more of it than requested.
 """
 
 import errno
@@ -10,11 +10,13 @@ import os
 import stat
 from pathlib import Path, PurePosixPath
 
+from framework.host.openat2 import NO_MOUNTS, openat2
+
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A FIFO without a writer would block the process that opens it.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-# A link; a part on the way that is no folder, or a link; a socket.
-_NO_FILE = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENXIO})
+# A link; a part on the way that is no folder, or a link; a socket; another file system.
+_NO_FILE = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EXDEV})
 
 
 #: Files that a list of them has.
@@ -30,11 +32,12 @@ class UntrustedFileError(OSError):
 def open_beneath(folder: Path, name: str) -> int:
     """Open a regular file below `folder` for reading; returns its descriptor, which the caller closes.
 
-    No part of `name` may be a link; those of `folder` may, they are the caller's.
+    No part of `name` may be a link or a mount; those of `folder` may, they are the caller's. A kernel without
+    openat2(2) enters mounts.
 
     FileNotFoundError when it, or the folder, is not there. UntrustedFileError when it is a link, a FIFO, a
     device, a folder, a file with another name elsewhere or of another owner than its folder, or is reached
-    through a link. OSError when it cannot be opened.
+    through a link or a mount. OSError when it cannot be opened.
 
     Where the kernel lets users link files that are not theirs (`fs.protected_hardlinks`), the other name may
     be gone by now, and with it the sign that there was one: so the owner counts as well.
@@ -98,7 +101,7 @@ def read_tail(folder: Path, name: str, limit: int) -> bytes:
 def list_beneath(folder: Path, name: str, deep: int = 2) -> list[str]:
     """The names of regular files in a folder below `folder`, and in its folders: `MOST_LISTED` at most.
 
-    No link is followed. FileNotFoundError and UntrustedFileError as `open_beneath` has them.
+    No link is followed, no mount entered. FileNotFoundError and UntrustedFileError as of `open_beneath`.
     """
     found: list[str] = []
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -146,12 +149,11 @@ def read_whole(folder: Path, name: str, limit: int) -> bytes:
 
 def _open(part: str, flags: int, at: int, name: str) -> int:
     try:
-        return os.open(part, flags, dir_fd=at)
-    except FileNotFoundError:
-        raise
+        descriptor = openat2(part, flags, NO_MOUNTS, at)
+        return os.open(part, flags, dir_fd=at) if descriptor is None else descriptor
     except OSError as error:
         if error.errno in _NO_FILE:
-            raise UntrustedFileError(f"{name}: {part} is a link, or not a file") from None
+            raise UntrustedFileError(f"{name}: {part} is a link, a mount, or not a file") from None
         raise
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from framework.host.openat2 import NO_MAGIC_LINKS, openat2
 from framework.host.unix_users import UnixAccount, mode_allows
 from framework.host.untrusted_files import UntrustedFileError
 
@@ -29,10 +30,6 @@ T = TypeVar("T")
 # A FIFO without a writer would hold up the open.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
-#: openat2(2), of Linux 5.6 and later, on all processors, and what it is told not to follow (linux/openat2.h):
-#: links of /proc such as /proc/PID/cwd lead to a place without a look at the rights on the way to it, by the
-#: rights that this process has on others, or as one that is our own.
-_OPENAT2, _AT_FDCWD, _NO_MAGIC_LINKS = 437, -100, 0x02
 #: Flags of a step on the way to a file, the number of links that the kernel follows, and the type of /proc
 #: (linux/magic.h).
 _STEP, _MOST_LINKS, _PROC = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 40, 0x9FA0
@@ -155,16 +152,10 @@ def placed(path: Path) -> Path:
 def _open(path: Path, flags: int) -> int:
     """Open a path by the rights on its way alone; OSError, ELOOP for one that leads through /proc.
 
-    Step by step where a kernel has no openat2(2) (ENOSYS), or a container forbids it (EPERM).
+    Step by step where there is no openat2(2).
     """
-    how = (ctypes.c_uint64 * 3)(flags, 0, _NO_MAGIC_LINKS)
-    descriptor: int = _LIBRARY.syscall(_OPENAT2, _AT_FDCWD, os.fsencode(path), how, ctypes.sizeof(how))
-    if descriptor >= 0:
-        return descriptor
-    number = ctypes.get_errno()
-    if number in (errno.ENOSYS, errno.EPERM):
-        return _open_by_steps(path, flags)
-    raise OSError(number, os.strerror(number), str(path))
+    descriptor = openat2(path, flags, NO_MAGIC_LINKS)
+    return _open_by_steps(path, flags) if descriptor is None else descriptor
 
 
 def _open_by_steps(path: Path, flags: int) -> int:

@@ -2,12 +2,23 @@
 
 import os
 import pwd
+import shutil
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from framework.host.untrusted_files import UntrustedFileError, open_beneath, read_part, read_tail, read_whole
+from framework.host import openat2
+from framework.host.untrusted_files import (
+    UntrustedFileError,
+    list_beneath,
+    open_beneath,
+    read_part,
+    read_tail,
+    read_whole,
+)
 
 
 def test_a_file_is_read_in_parts(tmp_path: Path) -> None:
@@ -99,3 +110,62 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
         open_beneath(folder, "stdout")
     os.chown(folder / "stdout", nobody, -1)
     assert read_part(folder, "stdout", 0, 9) == b"secret"
+
+
+#: In a namespace of its own, so that the mount ends with the process.
+_ENTER_MOUNT = """
+import subprocess, sys
+from pathlib import Path
+from daemon.launch.event_log_export import find_event_logs
+from framework.host.folder_sandbox import FolderSandbox
+from framework.host.untrusted_files import UntrustedFileError, list_beneath, open_beneath
+
+data_dir, mounted = Path(sys.argv[1]), sys.argv[2]
+jobs = data_dir / "jobs"
+assert [log.application for log in find_event_logs(data_dir)] == ["app-1"]
+subprocess.run(["mount", "-t", "tmpfs", "tmpfs", jobs / "job-1" / mounted], check=True)
+(jobs / "job-1/driver/events").mkdir(exist_ok=True)
+(jobs / "job-1/driver/events/app-2").write_text("{}")
+sandbox = FolderSandbox(data_dir, "jobs/job-1/driver")
+for enter in (
+    lambda: open_beneath(jobs, "job-1/driver/events/app-2"),
+    lambda: list_beneath(jobs, "job-1/driver/events"),
+    lambda: sandbox.size("events/app-2"),
+    lambda: sandbox.files("events"),
+):
+    try:
+        enter()
+    except UntrustedFileError as error:
+        assert f"{Path(mounted).name} is a link, a mount" in str(error), error
+    else:
+        raise SystemExit(f"{mounted} was entered")
+assert find_event_logs(data_dir) == []
+"""
+
+
+@pytest.mark.parametrize("mounted", ["driver", "driver/events"])
+def test_no_mount_of_a_user_is_entered(tmp_path: Path, mounted: str) -> None:
+    """A file system of a user's own (FUSE) may never answer."""
+    unshare = [shutil.which("unshare") or "", "--user", "--map-root-user", "--mount"]
+    if not unshare[0] or subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine has no namespaces of users")
+    events = tmp_path / "jobs/job-1/driver/events"
+    events.mkdir(parents=True)
+    (events / "app-1").write_text("{}")
+    command = [*unshare, sys.executable, "-c", _ENTER_MOUNT, str(tmp_path), mounted]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_kernel_without_openat2_opens_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers that it has no such call; links are not followed there either."""
+    monkeypatch.setattr(openat2, "_OPENAT2", 100_000)
+    (tmp_path / "driver").mkdir()
+    (tmp_path / "driver/stdout").write_bytes(b"0123456789")
+    (tmp_path / "driver/link").symlink_to("stdout")
+    assert read_tail(tmp_path, "driver/stdout", 4) == b"6789"
+    assert list_beneath(tmp_path, "driver") == ["driver/stdout"]
+    with pytest.raises(UntrustedFileError, match="link"):
+        open_beneath(tmp_path, "driver/link")

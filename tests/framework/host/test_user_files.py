@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.host import user_files
+from framework.host import openat2
 from framework.host.unix_users import UnixAccount, find_account
 from framework.host.untrusted_files import UntrustedFileError
 from framework.host.user_files import OpenFile, UserFiles, opened, placed
@@ -27,7 +27,7 @@ ACCOUNT = find_account("nobody") if os.geteuid() == 0 else None
 def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test also as on a kernel without openat2(2), which answers that it has no such call."""
     if request.param == "steps":
-        monkeypatch.setattr(user_files, "_OPENAT2", 100_000)
+        monkeypatch.setattr(openat2, "_OPENAT2", 100_000)
 
 
 @pytest.fixture
