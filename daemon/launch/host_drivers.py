@@ -112,8 +112,8 @@ class HostDrivers:
         self._running: set[str] = set()
         #: Of jobs, by whose fault their driver may fail and would be started again.
         self._retried: dict[str, frozenset[Fault]] = {}
-        #: Jobs whose driver the host failed: when (monotonic) to do what about it.
-        self._again: dict[str, tuple[float, Callable[[], None]]] = {}
+        #: Work that this host or the store could not do, by job, and when (monotonic) to try it again.
+        self._again: list[tuple[str, float, Callable[[], None]]] = []
         self._fresh_starts: dict[str, int] = {}
         #: Jobs whose driver ends for another job: it has not failed, and is started again later.
         self._yielding: set[str] = set()
@@ -164,9 +164,10 @@ class HostDrivers:
                 self._failed(job_id, f"its driver was given up: no answer in {PATIENCE:.0f} s")
                 self.stop(job_id)
         with self._lock:
-            due = [job_id for job_id, (at, _) in self._again.items() if at <= time.monotonic()]
-            again = [(job_id, self._again.pop(job_id)[1]) for job_id in due]
-        for job_id, work in again:
+            now = time.monotonic()
+            due = [(job_id, work) for job_id, at, work in self._again if at <= now]
+            self._again = [one for one in self._again if one[1] > now]
+        for job_id, work in due:
             self._hand(job_id, work)
         if self._running and not self._looking:
             self._looking = True
@@ -241,7 +242,7 @@ class HostDrivers:
         except (OSError, StoreError) as error:  # of this host, such as too many open files, or of the store
             log.warning("work on a driver has to wait", job=job_id, why=str(error))
             with self._lock:
-                self._again[job_id] = (time.monotonic() + _PAUSE, work)
+                self._again.append((job_id, time.monotonic() + _PAUSE, work))
 
     def _start(self, job: Job, spec: JobSpec, tasks: list[ExecutorRecord], tried: int) -> None:
         """Start a driver; the result is an event, or another try."""
@@ -281,7 +282,7 @@ class HostDrivers:
 
     def _stop(self, job_id: str) -> None:
         with self._lock:
-            self._again.pop(job_id, None)
+            self._again = [one for one in self._again if one[0] != job_id]
         self._launcher.stop_driver(job_id)
 
     def _try_again(self, job_id: str, why: str, tried: int, again: Callable[[], None]) -> None:
@@ -313,7 +314,7 @@ class HostDrivers:
 
     def _later(self, job_id: str, pause: float, message: str, work: Callable[[], None]) -> None:
         with self._lock:
-            self._again[job_id] = (time.monotonic() + pause, work)
+            self._again.append((job_id, time.monotonic() + pause, work))
         self._put(ev.DriverDelayed(self._now(), job_id, message))
 
     def _failed(self, job_id: str, why: str) -> None:

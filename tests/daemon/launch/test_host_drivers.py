@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -459,6 +459,39 @@ def test_a_secret_that_cannot_be_deleted_now_is_deleted_later(
 
     until(deleted)
     assert stage.launcher._launches.kept(job.id) is None
+
+
+def test_a_kill_that_has_to_wait_outlasts_other_work_that_has_to(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the signal nor the job's secret is forgotten when both fail at first."""
+    done: list[str] = []
+
+    def troubled(name: str) -> Callable[[str], None]:
+        troubles, work = iter([OSError(24, "Too many open files")]), getattr(stage.launcher, name)
+
+        def troubled_once(job_id: str) -> None:
+            if trouble := next(troubles, None):
+                raise trouble
+            work(job_id)
+            done.append(name)
+
+        return troubled_once
+
+    for name in ("stop_driver", "forget"):
+        monkeypatch.setattr(stage.launcher, name, troubled(name))
+    job = stage.start("sleep 1000")
+    stage.started(job)
+    stage.drivers.over([JobRecord(job, "killed")])
+    stage.drivers.stop(job.id)
+    stage.drivers.forget(lambda _: None)
+    assert stage.end_of(job).exit_code == 128 + signal.SIGTERM
+
+    def both() -> bool:
+        stage.drivers.tend()
+        return {*done} == {"stop_driver", "forget"}
+
+    until(both)
 
 
 BIND = (
