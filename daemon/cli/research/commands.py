@@ -2,7 +2,7 @@
 
 import typer
 
-from daemon.cli.research import audit, bound, oga, reproduce, shapes, simulate, train
+from daemon.cli.research import audit, bound, oga, reproduce, shapes, simulate, spot, train
 from daemon.cli.shapes import shape_table
 from daemon.cli.shared.command_groups import CommandGroup
 
@@ -20,5 +20,6 @@ def register(app: typer.Typer) -> None:
     ):
         app.command()(command)
     reproduce.reproduce.command("shapes")(shapes.shapes)
+    reproduce.reproduce.command("spot")(spot.spot)
     app.add_typer(reproduce.reproduce, name="reproduce", cls=CommandGroup)
     app.add_typer(oga.oga, name="oga", cls=CommandGroup)

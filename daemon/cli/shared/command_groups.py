@@ -101,6 +101,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
         "sharing": "Compare job orders: shares, slowdown, deadlines, cost.",
         "estimates": "Check estimated starts, ends and costs.",
         "shapes": "Choose shapes of jobs from two runs.",
+        "spot": "Compare recorded spot VMs with VMs on demand.",
         "results": "Make all reports anew, one after another.",
     },
     "oga": {

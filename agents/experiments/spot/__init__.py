@@ -1,0 +1,1 @@
+"""The comparison of spot VMs by recorded availability with VMs on demand."""
