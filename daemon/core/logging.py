@@ -8,6 +8,7 @@ import logging
 import sys
 import threading
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -116,7 +117,9 @@ class _Bridge(logging.Handler):
     """Forwards log records of libraries to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a record."""
+        """Log a record, but for requests that are cut off as the daemon stops: uvicorn logs their number."""
+        if record.exc_info is not None and isinstance(record.exc_info[1], CancelledError):
+            return
         try:
             text = record.getMessage()
         except (TypeError, ValueError):

@@ -1,6 +1,7 @@
 """The daemon logs every event, unless one kind arrives by the thousand."""
 
 import logging
+from asyncio import CancelledError
 
 import pytest
 import structlog
@@ -75,3 +76,14 @@ def test_nobody_steers_the_terminal_of_whoever_reads_the_log(capsys: pytest.Capt
     assert first.count("a\\x1b]52;c;x\\x07\\u202eb") == 2
     assert "all is well" in first
     assert [evil[1] in line or evil[-2] in line for line in (first, *more)] == [False] * (1 + len(more))
+
+
+def test_a_request_that_is_cut_off_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """A client could otherwise fill the log of a daemon that stops; other exceptions are logged whole."""
+    configure_logging("info", 1000.0)
+    for error in (CancelledError("Task cancelled"), ValueError("a fault")):
+        logging.getLogger("uvicorn.error").error("Exception in ASGI application", exc_info=error)
+    told = capsys.readouterr().err
+    assert "Task cancelled" not in told
+    assert told.count("Exception in ASGI application") == 1
+    assert "ValueError: a fault" in told
