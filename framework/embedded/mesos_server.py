@@ -105,6 +105,7 @@ class _Front:
         self._faults = Faults(cluster, self._restart_master)
         self._routes = Routes(cluster, self._faults, access)
         self._connections: set[MasterConnection] = set()
+        self._strangers: dict[MasterConnection, None] = {}
         self._server: asyncio.Server | None = None
         self._opening: asyncio.Task[None] | None = None
 
@@ -131,7 +132,7 @@ class _Front:
             await asyncio.sleep(0)
 
     def _connect(self) -> MasterConnection:
-        return MasterConnection(self._routes.handle, self._connections)
+        return MasterConnection(self._routes.handle, self._routes.knows, self._connections, self._strangers)
 
     def _shut(self) -> None:
         if self._server is not None:

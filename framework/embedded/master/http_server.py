@@ -20,6 +20,9 @@ import httptools
 _LONGEST_REQUEST = 64 * 2**20  # chosen: far above any ACCEPT, small enough to stay harmless
 _LONGEST_HEAD = 64 * 2**10  # chosen: target and headers; no client of a master comes near it
 _LONGEST_BACKLOG = 256 * 2**20  # chosen: a client that leaves so much unread is cut off
+#: Of strangers, such as the code of jobs on this machine: no bodies, so much that they leave unread, and so
+#: many connections together; of more, the one that is open longest is cut.
+_STRANGERS_BACKLOG, _STRANGERS = 64 * 2**10, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,9 @@ class Response:
 
 Handler = Callable[[Request], Response | None]
 """Answers a request; None when it opened an event stream instead."""
+
+Admission = Callable[[str, Mapping[str, str]], bool]
+"""Whether a caller is known by method and headers; a request of a stranger is handled without its body."""
 
 
 def text_response(status: int, text: str, **headers: str) -> Response:
@@ -101,11 +107,25 @@ class EventStream:
 
 
 class MasterConnection(asyncio.Protocol):
-    """One client connection: parses requests, answers them one after the other."""
+    """One client connection: parses requests, answers them one after the other.
 
-    def __init__(self, handler: Handler, connections: set["MasterConnection"]) -> None:
+    `connections` are all that are open, `strangers` those of them without a request of a known caller, the
+    oldest first.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        admission: Admission,
+        connections: set["MasterConnection"],
+        strangers: dict["MasterConnection", None],
+    ) -> None:
         self._handler = handler
+        self._admission = admission
         self._connections = connections
+        self._strangers = strangers
+        #: Whether the caller of the present request is known.
+        self._known = False
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         #: Requests that came while a stream is open on this connection; answered after its end.
@@ -125,10 +145,14 @@ class MasterConnection(asyncio.Protocol):
         """Remember the transport."""
         self._transport = cast(asyncio.Transport, transport)
         self._connections.add(self)
+        self._strangers[self] = None
+        if len(self._strangers) > _STRANGERS:
+            next(iter(self._strangers)).abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
         """Notify the open stream."""
         self._connections.discard(self)
+        self._strangers.pop(self, None)
         self._transport = None
         stream, self._stream = self._stream, None
         if stream is not None:
@@ -164,10 +188,14 @@ class MasterConnection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Note that the body begins."""
         self._in_head, self._head_bytes = False, 0
+        self._known = self._admission(self._parser.get_method().decode("latin-1"), self._headers)
+        if self._known:
+            self._strangers.pop(self, None)
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
-        self._body += body
+        """Take a piece of a known caller's body."""
+        if self._known:
+            self._body += body
 
     def on_message_complete(self) -> None:
         """Queue the request, and answer it unless a stream is open."""
@@ -211,7 +239,8 @@ class MasterConnection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         self._transport.write(data)
-        if self._transport.get_write_buffer_size() > _LONGEST_BACKLOG:
+        longest = _STRANGERS_BACKLOG if self in self._strangers else _LONGEST_BACKLOG
+        if self._transport.get_write_buffer_size() > longest:
             self.abort()
 
     def abort(self) -> None:

@@ -88,6 +88,12 @@ class Routes:
         self._loop = asyncio.get_running_loop()
         self._log_level = process_views.LogLevel()
 
+    def knows(self, method: str, headers: Mapping[str, str]) -> bool:
+        """Whether a caller passes the guard and has credentials, where these are needed."""
+        if self._access.guard.denial(method, headers) is not None:
+            return False
+        return self._access.credentials is None or self._principal(headers) is not None
+
     def handle(self, request: Request) -> Response | None:
         """Answer a request; return None when it became an event stream."""
         denial = self._access.guard.denial(request.method, request.headers)
@@ -169,14 +175,20 @@ class Routes:
         """The principal, or the refusal."""
         if self._access.credentials is None or route in _OPEN:
             return None, None
-        principal, secret = _basic(request.headers.get("authorization", ""))
-        right = self._access.credentials.get(principal or "")
-        if right is not None and hmac.compare_digest(right.encode(), secret.encode()):
+        if (principal := self._principal(request.headers)) is not None:
             return principal, None
         changing = dict.fromkeys((_OPERATOR, _FAULTS, _VMS, process_views.TOGGLE, *_POSTED), "readwrite")
         kind = {_SCHEDULER: "scheduler", **changing}.get(route, "readonly")
         realm = f'Basic realm="mesos-master-{kind}"'
         return None, text_response(401, "401 Unauthorized.", WWW_Authenticate=realm)
+
+    def _principal(self, headers: Mapping[str, str]) -> str | None:
+        """The principal that these headers have the secret of; None for no or wrong credentials."""
+        principal, secret = _basic(headers.get("authorization", ""))
+        right = (self._access.credentials or {}).get(principal or "")
+        return (
+            principal if right is not None and hmac.compare_digest(right.encode(), secret.encode()) else None
+        )
 
 
 def _follow(raw: EventStream, stream: FaultyStream, master: Master, framework: Framework) -> None:

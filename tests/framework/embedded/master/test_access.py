@@ -1,6 +1,7 @@
 """Access: the secret is required, other sites' pages are refused; faults exist only if a test wants them."""
 
 import base64
+import contextlib
 import os
 import pwd
 import socket
@@ -86,6 +87,46 @@ def test_a_second_host_hides_nothing(mesos: Mesos) -> None:
     with socket.create_connection((host, int(port)), 10.0) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 4")
+
+
+def connected(mesos: Mesos) -> socket.socket:
+    """A connection to the master."""
+    host, port = mesos.address.split(":")
+    return socket.create_connection((host, int(port)), 20.0)
+
+
+def test_a_body_of_a_stranger_is_not_kept(mesos: Mesos) -> None:
+    """A job's code could otherwise fill the memory of the Mesos on which everybody's tasks run."""
+    size = 65 << 20
+    with connected(mesos) as connection:
+        head = f"POST /api/v1/scheduler HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n"
+        connection.sendall(head.encode())
+        for _ in range(size >> 20):
+            connection.sendall(bytes(1 << 20))
+        assert connection.recv(1000).startswith(b"HTTP/1.1 401")  # not 413: nothing of it was there
+
+
+def test_answers_that_a_stranger_does_not_read_are_not_kept(mesos: Mesos) -> None:
+    """The connection is cut."""
+    with connected(mesos) as connection, pytest.raises(ConnectionError):  # noqa: PT012 - it ends at some send
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for _ in range(1000):
+            connection.sendall(b"GET /state HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)
+
+
+def test_strangers_have_few_connections(mesos: Mesos) -> None:
+    """The oldest is cut; a connection of a caller with the secret is none of theirs."""
+    state = f"GET /state HTTP/1.1\r\nHost: localhost\r\nAuthorization: {RIGHT['Authorization']}\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        ours, first = (stack.enter_context(connected(mesos)) for _ in range(2))
+        ours.sendall(state.encode())
+        assert ours.recv(1 << 20).startswith(b"HTTP/1.1 200")
+        others = [stack.enter_context(connected(mesos)) for _ in range(260)]
+        with contextlib.suppress(ConnectionResetError):
+            assert first.recv(1) == b""
+        for each in (ours, others[-1]):
+            each.sendall(state.encode())
+            assert each.recv(1 << 20)
 
 
 def test_a_foreign_origin_is_refused(mesos: Mesos) -> None:
