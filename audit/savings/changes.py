@@ -9,6 +9,7 @@ import numpy as np
 
 from audit.applications import Executor
 from audit.prices import Prices
+from audit.savings.commitment import PlanSaving, best_plan
 from audit.savings.job_runs import JobRun
 from audit.savings.plays import NINETY, DollarRange, Played
 from audit.savings.scenarios import Scenario
@@ -17,7 +18,9 @@ from audit.savings.types import JobType
 from conf.util.counted import counted
 from profiles.shapes.choice import TENTH
 
-Kind = Literal["dynamic allocation", "fewer executors", "less memory", "another shape", "skew", "cluster"]
+Kind = Literal[
+    "dynamic allocation", "fewer executors", "less memory", "another shape", "skew", "cluster", "commitment"
+]
 #: Number of changes that are shown first.
 MOST = 10
 #: Chosen: memory beyond the most that was used, and steps of the setting, MiB.
@@ -59,7 +62,7 @@ class Change:
     @property
     def title(self) -> str:
         """The change in few words."""
-        return self.subject if self.kind == "cluster" else f"{self.subject}: {self.kind}"
+        return self.subject if self.kind in ("cluster", "commitment") else f"{self.subject}: {self.kind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +87,30 @@ def changes(
         if change.saving.middle > _WORTH * types[name].dollars:
             found.append(change)
     cost = sum(each.dollars for each in types.values())
+    share = prices.table.commitment_share
+    plan = None if share is None else best_plan((run for each in types.values() for run in each.runs), share)
+    if plan is not None and plan.saving.middle > _WORTH * cost:
+        found.append(_commitment(plan, cost, sum(len(of.runs) for of in types.values())))
     for each in played:
         if not each.failed and not each.refused and cost and each.saving.middle > _WORTH * cost:
             found.append(_of_cluster(each, cost, error, sum(len(of.runs) for of in types.values())))
     return sorted(found, key=lambda change: (-change.saving.middle, change.subject, change.kind))
+
+
+def _commitment(plan: PlanSaving, cost: float, runs: int) -> Change:
+    paid, price = f"{plan.dollars_per_hour:.2f}", f"{plan.share:.0%} of the price"
+    return Change(
+        "commitment",
+        "a savings plan",
+        plan.saving,
+        plan.saving.middle / cost,
+        plan.error,
+        runs,
+        f"${paid} an hour for VMs at {price} on demand, used or not, and a load that goes on like in these "
+        f"{plan.days} days; other changes make it smaller",
+        f"in a daemon's config: commitments: {{plan: {{type: TYPE, dollars_per_hour: {paid}, discount: "
+        f"{1 - plan.share:.2f}, since: YYYY-MM-DD, until: YYYY-MM-DD}}}}",
+    )
 
 
 def _of_cluster(played: Played, cost: float, error: float | None, runs: int) -> Change:

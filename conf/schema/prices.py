@@ -48,6 +48,8 @@ class PriceList(Strict):
     """Price per GPU and hour of theirs, dollars."""
     spot_share: Annotated[float, Field(gt=0, le=1)] = 0.4
     """Price of a spot VM, as a share of the price of the same VM, unless its type sets one."""
+    commitment_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Price of a VM under a commitment, as a share of its price on demand; null: none is offered."""
 
     @model_validator(mode="after")
     def _has_prices(self) -> "PriceList":
