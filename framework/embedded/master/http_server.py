@@ -19,10 +19,11 @@ import httptools
 
 _LONGEST_REQUEST = 64 * 2**20  # chosen: far above any ACCEPT, small enough to stay harmless
 _LONGEST_HEAD = 64 * 2**10  # chosen: target and headers; no client of a master comes near it
+_LONGEST_FRAMING = 2**20  # chosen: lengths of chunks and trailers, beside a body
 _LONGEST_BACKLOG = 256 * 2**20  # chosen: a client that leaves so much unread is cut off
 #: Of strangers, such as the code of jobs on this machine: no bodies, so much that they leave unread, and so
 #: many connections together; of more, the one that is open longest is cut.
-_STRANGERS_BACKLOG, _STRANGERS = 64 * 2**10, 256
+_STRANGERS_BACKLOG, _STRANGERS = 64 * 2**10, 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,8 @@ class MasterConnection(asyncio.Protocol):
         self._body = bytearray()
         self._in_head = True
         self._head_bytes = 0
+        #: Since the head's end, without the body.
+        self._framing_bytes = 0
 
     # asyncio
 
@@ -161,12 +164,17 @@ class MasterConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse; garbage ends the connection, and so does a head without end."""
         self._head_bytes += len(data)
+        self._framing_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, UnicodeDecodeError):
             self._answer(text_response(400, "Failed to decode the request"), keep=False)
         if self._in_head and self._head_bytes > _LONGEST_HEAD:
             self._answer(text_response(431, f"headers longer than {_LONGEST_HEAD} bytes"), keep=False)
+        elif self._framing_bytes > _LONGEST_FRAMING:
+            self._answer(
+                text_response(431, f"more than {_LONGEST_FRAMING} bytes beside the body"), keep=False
+            )
         if len(self._body) > _LONGEST_REQUEST:
             self._answer(text_response(413, f"request longer than {_LONGEST_REQUEST} bytes"), keep=False)
 
@@ -181,19 +189,25 @@ class MasterConnection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take one header; those of one name are joined, so that a second Host or Origin hides nothing."""
+        """Take one header; those of one name are joined, so that a second Host or Origin hides nothing.
+
+        Trailers, behind the body, are left out.
+        """
+        if not self._in_head:
+            return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
         """Note that the body begins."""
-        self._in_head, self._head_bytes = False, 0
+        self._in_head, self._head_bytes, self._framing_bytes = False, 0, 0
         self._known = self._admission(self._parser.get_method().decode("latin-1"), self._headers)
         if self._known:
             self._strangers.pop(self, None)
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a known caller's body."""
+        self._framing_bytes -= len(body)
         if self._known:
             self._body += body
 

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import json
 import os
 import pwd
 import socket
@@ -106,6 +107,28 @@ def test_a_body_of_a_stranger_is_not_kept(mesos: Mesos) -> None:
         assert connection.recv(1000).startswith(b"HTTP/1.1 401")  # not 413: nothing of it was there
 
 
+@pytest.mark.parametrize("trailer", [b"X: y\r\n", b"y" * 1000])
+@pytest.mark.parametrize("caller", [f"Authorization: {RIGHT['Authorization']}\r\n", ""])
+def test_trailers_without_end_are_refused(mesos: Mesos, caller: str, trailer: bytes) -> None:
+    """Many of them, or a long one."""
+    with connected(mesos) as connection, pytest.raises(ConnectionError):  # noqa: PT012 - it ends at some send
+        head = f"POST /api/v1/scheduler HTTP/1.1\r\nHost: localhost\r\n{caller}Transfer-Encoding: chunked"
+        connection.sendall(f"{head}\r\n\r\n2\r\n{{}}\r\n0\r\nX: ".encode())
+        for _ in range(4000):
+            connection.sendall(trailer * (10_000 // len(trailer)))
+
+
+def test_a_body_of_small_chunks_is_read(mesos: Mesos) -> None:
+    """Their lengths are more than it."""
+    body = json.dumps({"type": "GET_HEALTH"}).encode()
+    chunks = b"".join(b"1\r\n%c\r\n" % each for each in body)
+    headers = f"Authorization: {RIGHT['Authorization']}\r\nContent-Type: application/json\r\n"
+    with connected(mesos) as connection:
+        head = f"POST /api/v1 HTTP/1.1\r\nHost: localhost\r\n{headers}Transfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode() + chunks + b"0\r\nX: y\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+
+
 def test_answers_that_a_stranger_does_not_read_are_not_kept(mesos: Mesos) -> None:
     """The connection is cut."""
     with connected(mesos) as connection, pytest.raises(ConnectionError):  # noqa: PT012 - it ends at some send
@@ -121,7 +144,7 @@ def test_strangers_have_few_connections(mesos: Mesos) -> None:
         ours, first = (stack.enter_context(connected(mesos)) for _ in range(2))
         ours.sendall(state.encode())
         assert ours.recv(1 << 20).startswith(b"HTTP/1.1 200")
-        others = [stack.enter_context(connected(mesos)) for _ in range(260)]
+        others = [stack.enter_context(connected(mesos)) for _ in range(520)]
         with contextlib.suppress(ConnectionResetError):
             assert first.recv(1) == b""
         for each in (ours, others[-1]):
