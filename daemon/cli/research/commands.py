@@ -2,7 +2,7 @@
 
 import typer
 
-from daemon.cli.research import audit, bound, oga, reproduce, shapes, simulate, spot, train
+from daemon.cli.research import audit, bound, oga, outside_data, reproduce, simulate, train
 from daemon.cli.shapes import shape_table
 from daemon.cli.shared.command_groups import CommandGroup
 
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
         train.evaluate,
     ):
         app.command()(command)
-    reproduce.reproduce.command("shapes")(shapes.shapes)
-    reproduce.reproduce.command("spot")(spot.spot)
+    reproduce.reproduce.command("shapes")(outside_data.shapes)
+    reproduce.reproduce.command("spot")(outside_data.spot)
     app.add_typer(reproduce.reproduce, name="reproduce", cls=CommandGroup)
     app.add_typer(oga.oga, name="oga", cls=CommandGroup)
