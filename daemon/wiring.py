@@ -74,7 +74,12 @@ def candidacy(
     uploads = Uploads(setting.data_dir / "uploads", config.uploads)
     account = setting.rights.account
     choice = SubstrateChoice(
-        config, setting.config_dir, setting.data_dir, account.name if account else None, setting.url
+        config,
+        setting.config_dir,
+        setting.data_dir,
+        account.name if account else None,
+        setting.url,
+        root=account is None or setting.rights.root or config.mesos.user is not None,
     )
     launcher = _launcher(setting, choice.driver_host, uploads)
     NotificationService(

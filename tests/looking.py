@@ -81,6 +81,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/launch/launcher.py", "_groups"),
     *_in("daemon/vms/host_capacity.py", "this_machine"),
     *_in("daemon/store/rows/terms.py", "me"),
+    *_in("framework/host/listening_socket.py", "listener_of _listener"),
     *_in("framework/host/process_tree.py", "identity is_stopped below children"),
     *_in("framework/embedded/isolation/bridge.py", "remove_network"),
     *_in(

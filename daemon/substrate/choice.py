@@ -41,13 +41,17 @@ class ChosenSubstrate:
 
 @dataclass(frozen=True, slots=True)
 class SubstrateChoice:
-    """Config, its folder, the data folder, the account that runs jobs, and this daemon's URL."""
+    """Config, its folder, the data folder, the account that runs jobs, and this daemon's URL.
+
+    With `root` jobs may run as root.
+    """
 
     config: Config
     config_dir: Path
     data_dir: Path
     account: str | None
     url: str
+    root: bool = True
 
     @property
     def driver_host(self) -> str:
@@ -103,10 +107,14 @@ class SubstrateChoice:
             return
         isolation = IsolationOptions(mesos.isolation_scale, mesos.isolation_bandwidth, mesos.isolation_delay)
 
-        def start(port: int) -> EmbeddedMesos:
-            cluster = cluster_file(mesos.cluster, self.config_dir)
+        def start(port: int, listener: socket.socket | None = None) -> EmbeddedMesos:
             return start_embedded(
-                cluster, port, self.data_dir, isolation if mesos.isolation == "vm" else None
+                cluster_file(mesos.cluster, self.config_dir),
+                port,
+                self.data_dir,
+                isolation if mesos.isolation == "vm" else None,
+                listener=listener,
+                root=self.root,
             )
 
         embedded = start(mesos.port)
@@ -117,13 +125,15 @@ class SubstrateChoice:
             )
             if embedded.isolation:
                 log.info("isolation of VMs", state=embedded.isolation)
-            watch = EmbeddedWatch(embedded, start)
+            port = int(embedded.address.rpartition(":")[2])
+            watch = EmbeddedWatch(embedded, lambda ended: start(port, ended.listener))
             try:
                 yield watch
             finally:
                 embedded = watch.stop()
         finally:
             leave_embedded(embedded, store)
+            embedded.leave()
 
 
 def leave_embedded(embedded: EmbeddedMesos, store: Store) -> None:

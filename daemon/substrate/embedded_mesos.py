@@ -31,6 +31,7 @@ from environment.types import Vm
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import AgentSpec
+from framework.host.listening_socket import listen, listener_of
 from framework.host.process_tree import identity, is_stopped, kill, kill_below
 from framework.host.stop_signals import unblocked
 from framework.task_folders import substrate_folder
@@ -116,6 +117,9 @@ class EmbeddedMesos:
     secret: str = field(repr=False)
     _folder: Path = field(repr=False)
     _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+    #: Its listening socket, held here too, so that its port is nobody else's when it ends; None where this
+    #: machine does not permit that.
+    listener: socket.socket | None = field(default=None, repr=False, compare=False)
 
     @property
     def agents(self) -> Path:
@@ -141,11 +145,19 @@ class EmbeddedMesos:
         """Whether it says within `ANSWER_SECONDS` that it is well."""
         return _answers(self.address)
 
-    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+    def leave(self) -> None:
+        """Let go of its socket; a running one goes on."""
+        if self.listener is not None:
+            self.listener.close()
+
+    def stop(self, seconds: float = _STOP_SECONDS, *, again: bool = False) -> None:
         """End it and all of its tasks; returns when they are gone.
 
-        Processes that have not ended after so many seconds are killed, hanging or stopped ones too.
+        Processes that have not ended after so many seconds are killed, hanging or stopped ones too. Where it
+        is started `again`, its port stays ours.
         """
+        if not again:
+            self.leave()
         if self.alive():
             for number in (signal.SIGTERM, signal.SIGCONT):
                 with contextlib.suppress(ProcessLookupError):
@@ -162,9 +174,17 @@ class EmbeddedMesos:
 
 
 def start_embedded(
-    cluster_path: Path, port: int, data_dir: Path, isolation: IsolationOptions | None = None
+    cluster_path: Path,
+    port: int,
+    data_dir: Path,
+    isolation: IsolationOptions | None = None,
+    *,
+    listener: socket.socket | None = None,
+    root: bool = True,
 ) -> EmbeddedMesos:
     """Start an embedded Mesos (`port` 0: a free one), or take over the one that runs on this data folder.
+
+    `listener` is the socket of an earlier one, in place of the port; without `root` no task runs as root.
 
     It is a process of its own that outlives the daemon, so that a daemon which starts again finds its tasks;
     but when the thread that calls this ends before it answers, it ends too.
@@ -181,11 +201,11 @@ def start_embedded(
         left = _take_over(folder, pid, _description(cluster, isolation), cluster_path)
         if left is not None:
             return left
-    _check_free(port)
-    process = _spawn(cluster_path, port, folder, isolation)
+    own = listener or _listening(port)
+    process = _spawn(cluster_path, own, folder, isolation, root=root)
     write_whole(folder / "pid", json.dumps(identity(process.pid)))
     write_whole(folder / "cluster", _description(cluster, isolation))
-    return _await_start(process, folder)
+    return _await_start(process, folder, own, again=listener is not None)
 
 
 def find_embedded(data_dir: Path) -> EmbeddedMesos | None:
@@ -246,29 +266,32 @@ def _take_over(folder: Path, pid: int, wanted: str, path: Path) -> EmbeddedMesos
             f"an embedded Mesos left by an earlier daemon on {folder.parent} (pid {pid}) has other VMs than "
             f"those of {path}, or another isolation; end it with `kill {pid}`, or choose another data_dir"
         )
-    return _embedded(folder, pid)
+    taken = _embedded(folder, pid)
+    host, _, port = taken.address.rpartition(":")
+    return dataclasses.replace(taken, listener=listener_of(pid, (host, int(port))))
 
 
-def _check_free(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise EmbeddedError(
-                f"mesos.port: {port} on {HOST}: {error.strerror}; perhaps another Mesos listens there: "
-                "choose another port, or 0 for any free one"
-            ) from error
+def _listening(port: int) -> socket.socket:
+    try:
+        return listen(HOST, port)
+    except OSError as error:
+        raise EmbeddedError(f"mesos.port: {error.strerror}, or 0 for any free one") from error
 
 
 def _spawn(
-    cluster_path: Path, port: int, folder: Path, isolation: IsolationOptions | None
+    cluster_path: Path,
+    listener: socket.socket,
+    folder: Path,
+    isolation: IsolationOptions | None,
+    *,
+    root: bool,
 ) -> "subprocess.Popen[bytes]":
     (folder / "address").unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "daemon.cli", "mesos", "--cluster", str(cluster_path.resolve())]
-    command += ["--host", HOST, "--port", str(port), "--work-dir", str((folder / "work").resolve())]
+    command += ["--listener", str(listener.fileno()), "--work-dir", str((folder / "work").resolve())]
     command += ["--ready-file", str((folder / "address").resolve())]
     command += ["--secret-file", str((folder / "secret").resolve()), "--started-by", str(os.getpid())]
+    command += [] if root else ["--no-root"]
     if isolation is not None:
         command += ["--isolation", "vm", "--isolation-delay", str(isolation.delay_ms)]
         command += [f"--isolation-scale={isolation.scale}"] if isolation.scale else []
@@ -280,20 +303,23 @@ def _spawn(
             stdout=log,
             stderr=log,
             start_new_session=True,
+            pass_fds=(listener.fileno(),),
             umask=0o022,  # the daemon's umask closes its own files; sandboxes are for the tasks' users
         )
 
 
-def _await_start(process: "subprocess.Popen[bytes]", folder: Path) -> EmbeddedMesos:
+def _await_start(
+    process: "subprocess.Popen[bytes]", folder: Path, listener: socket.socket, *, again: bool
+) -> EmbeddedMesos:
     def settled() -> bool:
         return process.poll() is not None or _answers(_ready(folder)[0])
 
     in_time = until(settled, _START_SECONDS)
-    started = _embedded(folder, process.pid, process)
+    started = dataclasses.replace(_embedded(folder, process.pid, process), listener=listener)
     if in_time and started.alive():
         return started
     code = process.poll()
-    started.stop()
+    started.stop(again=again)
     how = "did not answer in time" if code is None else f"ended at its start with exit code {code}"
     raise EmbeddedError(f"the embedded Mesos {how}: {_last_line(folder / 'log')} (log: {folder / 'log'})")
 

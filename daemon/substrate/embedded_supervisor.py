@@ -29,9 +29,9 @@ PERIOD, MOST_UNANSWERED = 3.0, 10
 
 
 class EmbeddedWatch:
-    """Watches over an embedded Mesos; `start` gets the port that it had, and starts another there."""
+    """Watches over an embedded Mesos; `start` gets the one that ended, and starts another in its place."""
 
-    def __init__(self, embedded: EmbeddedMesos, start: Callable[[int], EmbeddedMesos]) -> None:
+    def __init__(self, embedded: EmbeddedMesos, start: Callable[[EmbeddedMesos], EmbeddedMesos]) -> None:
         self.embedded = embedded
         self._start = start
         #: How often it was started again.
@@ -113,13 +113,13 @@ class EmbeddedWatch:
             log.warning("the embedded mesos does not answer", pid=self.embedded.pid, times=self._unanswered)
             return False
         log.error("the embedded mesos hangs, and is ended", pid=self.embedded.pid)
-        self.embedded.stop(HUNG_GRACE)
+        self.embedded.stop(HUNG_GRACE, again=True)
         return True
 
     def _started_again(self, pause: float) -> bool:
         try:
             # Where the daemon's connection expects it; the secret is kept, too.
-            self.embedded = self._start(int(self.embedded.address.rpartition(":")[2]))
+            self.embedded = self._start(self.embedded)
         except (EmbeddedError, ConfigError, OSError) as error:
             self._down = str(error)
             log.error("the embedded mesos cannot be started again yet", why=self._down, pause=pause)

@@ -19,6 +19,7 @@ from framework.embedded.master.http_server import MasterConnection
 from framework.embedded.master.routes import RouteAccess, Routes
 from framework.embedded.process_keeper import keep
 from framework.embedded.settings import AgentSpec, MasterOptions, check_agents, with_addresses
+from framework.host.listening_socket import listen
 from framework.host.request_guard import RequestGuard
 
 #: Of the event loop, from accepting a connection to its protocol: a task, a transport, a call. One is spare.
@@ -33,6 +34,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 5050,
+    listener: socket.socket | None = None,
     work_dir: Path,
     credentials: Mapping[str, str] | None = None,
     on_ready: Callable[[str], None] | None = None,
@@ -44,10 +46,10 @@ def serve(
 
     It runs in a process below this one, see `keeper`; returns its exit code, 128 + N when signal N killed it.
     Must be called in the main thread of a process that has no children of its own to wait for. `on_ready`
-    gets `host:port` once calls are answered; port 0 takes any free one. `credentials` maps principals to
-    secrets; None lets every program of this machine run tasks. Tasks of an agent that `cells` names run in
-    its cell. With `may_fail` it misbehaves on request, see `faults`. Raises OSError when the port is taken,
-    ValueError when the agents contradict each other.
+    gets `host:port` once calls are answered; port 0 takes any free one, and a `listener` is used in place of
+    both. `credentials` maps principals to secrets; None lets every program of this machine run tasks. Tasks
+    of an agent that `cells` names run in its cell. With `may_fail` it misbehaves on request, see `faults`.
+    Raises OSError when the port is taken, ValueError when the agents contradict each other.
     """
     check_agents(agents)
     work_dir = work_dir.resolve()
@@ -61,10 +63,10 @@ def serve(
                 on_ready(address)
             ready()
 
-        asyncio.run(_serve(agents, listener, work_dir, access, tell, options or MasterOptions(), cells or {}))
+        asyncio.run(_serve(agents, own, work_dir, access, tell, options or MasterOptions(), cells or {}))
 
-    with _alone_in(work_dir), _listen(host, port) as listener:
-        return keep(work, listener.close)
+    with _alone_in(work_dir), listener or listen(host, port) as own:
+        return keep(work, own.close)
 
 
 async def _serve(
@@ -151,7 +153,7 @@ class _Front:
     async def _start_again(self, away: float, agents_after: float) -> None:
         await asyncio.sleep(away)
         self._cluster.start_master()
-        await self.open(_listen(*self._address))
+        await self.open(listen(*self._address))
         await asyncio.sleep(agents_after)
         self._cluster.agents_return()
 
@@ -181,22 +183,6 @@ def _names(host: str) -> set[str]:
         with contextlib.suppress(OSError):
             own |= {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None)}
     return own
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(1024)
-    except OSError as error:
-        listener.close()
-        if error.errno == errno.EADDRINUSE:
-            told = f"port {port} of {host} is taken: is another Mesos master running? Choose another port"
-            raise OSError(error.errno, told) from None
-        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
-    listener.setblocking(False)
-    return listener
 
 
 def _allow_many_files() -> None:

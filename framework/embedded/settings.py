@@ -37,7 +37,7 @@ class AgentSpec:
 
 @dataclass(frozen=True, slots=True)
 class MasterOptions:
-    """Timings of master and agents, seconds; the defaults are those of Mesos."""
+    """Timings of master and agents, seconds; the defaults are those of Mesos. And whether root runs tasks."""
 
     allocation_interval: float = 1.0
     """Between two runs of the allocator; REVIVE and SUBSCRIBE also start one."""
@@ -61,6 +61,8 @@ class MasterOptions:
     """Before a task's process starts; a real agent takes about 0.2 s to start an executor."""
     agent_recovery_delay: float = 0.0
     """Between an agent's start and its registration."""
+    root: bool = True
+    """Whether root's agents run tasks as root; else these are refused like those of an unknown user."""
 
 
 def with_addresses(agents: Sequence[AgentSpec], port: int) -> list[AgentSpec]:

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from socket import socket
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -90,6 +91,8 @@ def mesos(
         ),
     ] = 0.0,
     started_by: Annotated[int | None, typer.Option("--started-by", hidden=True)] = None,
+    listener: Annotated[int | None, typer.Option("--listener", hidden=True)] = None,
+    root: Annotated[bool, typer.Option("--root/--no-root", hidden=True)] = True,
 ) -> None:
     """Run a small Mesos here, with an agent for every VM of a cluster file.
 
@@ -102,6 +105,7 @@ def mesos(
     Example: stoker mesos --cluster paper
     """
     from framework.embedded.isolation import IsolationOptions
+    from framework.host.listening_socket import inherited
     from framework.host.process_tree import end_with_parent
 
     if started_by is not None:
@@ -113,7 +117,8 @@ def mesos(
         agents = _agents(cluster)
         access = _access(credentials, secret)
         how = _how_to_ask(secret) if credentials is None else _HOW_TO_AUTHENTICATE
-        _serve(agents, host, port, work_dir, ready_file, options, access, how, faults)
+        own = None if listener is None else inherited(listener)
+        _serve(agents, host, port, own, work_dir, ready_file, options, access, how, faults, root)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise CommandError(where + (error.strerror or str(error))) from None
@@ -123,16 +128,18 @@ def _serve(
     agents: "list[AgentSpec]",
     host: str,
     port: int,
+    listener: socket | None,
     work_dir: Path,
     ready_file: Path | None,
     options: "IsolationOptions | None",
     credentials: Mapping[str, str],
     how_to_ask: str,
     faults: bool,
+    root: bool,
 ) -> None:
     from conf.util.whole_file import write_whole
     from daemon.substrate.embedded_mesos import HOST, ready_text
-    from framework.embedded import serve
+    from framework.embedded import MasterOptions, serve
     from framework.embedded.isolation import Isolation, IsolationError, remove_leftovers
 
     tasks_see, told = HOST, ""
@@ -160,11 +167,13 @@ def _serve(
             agents,
             host=host,
             port=port,
+            listener=listener,
             work_dir=work_dir,
             credentials=credentials,
             on_ready=ready,
             cells=cells,
             may_fail=faults,
+            options=MasterOptions(root=root),
         )
     if code:
         raise CommandError(f"the embedded Mesos ended with {code}, and all of its tasks with it")

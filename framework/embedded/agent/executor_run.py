@@ -87,7 +87,7 @@ class CustomExecutor:
         context = self._context()
         command = self._info["command"]
         try:
-            user = switched_user(command.get("user", self.owner.user))
+            user = switched_user(command.get("user", self.owner.user), root=self._host.options.root)
             context.folder.mkdir(parents=True)
             hand_over(context.folder, user)
             self._host.processes.opened(context.container_id)

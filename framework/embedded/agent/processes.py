@@ -177,14 +177,17 @@ def describe_exit(wait_status: int) -> str:
     return f"Command exited with status {os.WEXITSTATUS(wait_status)}"
 
 
-def switched_user(user: str | None) -> str | None:
+def switched_user(user: str | None, *, root: bool) -> str | None:
     """The user to switch to: None when it is the present one, or when only root could.
 
-    Raises KeyError when there is no such user.
+    Raises KeyError when there is no such user, or it is root, or none, where `root` runs no tasks.
     """
-    if not user or os.geteuid() != 0:
+    if os.geteuid() != 0:
         return None
-    return None if pwd.getpwnam(user).pw_uid == os.geteuid() else user
+    other = user if user and pwd.getpwnam(user).pw_uid != 0 else None
+    if other is None and not root:
+        raise KeyError(user)
+    return other
 
 
 def hand_over(folder: Path, user: str | None) -> None:

@@ -119,7 +119,7 @@ class TaskRun:
         refusal = _container_refusal(self.info.get("container"))
         context = self.context()
         try:
-            self._user = switched_user(command.get("user", self.owner.user))
+            self._user = switched_user(command.get("user", self.owner.user), root=self.host.options.root)
             context.folder.mkdir(parents=True)
             hand_over(context.folder, self._user)
         except KeyError:

@@ -27,6 +27,7 @@ class ProcessChoice:
     data_dir: Path
     account: str | None
     url: str
+    root: bool = True
     driver_host: str = "127.0.0.1"
 
     @contextmanager

@@ -1,7 +1,9 @@
 """An embedded Mesos that is killed is started again, and its jobs go on."""
 
+import contextlib
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -90,10 +92,11 @@ def test_one_that_hangs_is_ended_and_started_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(embedded_supervisor, "MOST_UNANSWERED", 2)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
 
-    def start(port: int) -> EmbeddedMesos:
-        return start_embedded(tmp_path / "cluster.yaml", port, tmp_path)
+    def start(ended: EmbeddedMesos | None = None) -> EmbeddedMesos:
+        listener = None if ended is None else ended.listener
+        return start_embedded(tmp_path / "cluster.yaml", 0, tmp_path, listener=listener)
 
-    watch = EmbeddedWatch(first := start(0), start)
+    watch = EmbeddedWatch(first := start(), start)
     try:
         (worker,) = children(first.pid)
         until(lambda: watch._next_question > 0)
@@ -107,6 +110,47 @@ def test_one_that_hangs_is_ended_and_started_again(tmp_path: Path, monkeypatch: 
         assert not Path(f"/proc/{worker}").exists()
     finally:
         watch.stop().stop()
+
+
+@pytest.mark.parametrize("taken_over", [False, True])
+def test_the_port_of_one_that_ended_is_nobody_elses(tmp_path: Path, taken_over: bool) -> None:
+    """A job that listened there would be sent the secret; one that was taken over is no exception."""
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    tried, got = threading.Event(), list[int]()
+
+    def start(ended: EmbeddedMesos | None = None) -> EmbeddedMesos:
+        if ended is not None:
+            assert tried.wait(60.0)
+        listener = None if ended is None else ended.listener
+        return start_embedded(tmp_path / "cluster.yaml", 0, tmp_path, listener=listener)
+
+    first = start()
+    embedded = start_embedded(tmp_path / "cluster.yaml", 0, tmp_path) if taken_over else first
+    if embedded.listener is None:
+        first.stop()
+        pytest.skip("this machine does not permit a look at a process's sockets")
+    if taken_over:
+        first.leave()
+    watch = EmbeddedWatch(embedded, start)
+    try:
+        host, _, port = first.address.rpartition(":")
+        os.kill(first.pid, signal.SIGKILL)
+        until(lambda: "it has ended" in watch.state, lambda: watch.state)
+        for _ in range(20):
+            with socket.socket() as stranger:
+                stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                with contextlib.suppress(OSError):
+                    stranger.bind((host, int(port)))
+                    stranger.listen()
+                    got.append(int(port))
+        tried.set()
+        until(lambda: watch.state == "ok, started again once", lambda: watch.state)
+        assert (got, watch.embedded.address) == ([], first.address)
+        assert watch.embedded.answers()
+    finally:
+        tried.set()
+        watch.stop().stop()
+        first.alive()
 
 
 def test_one_that_is_stopped_for_a_while_is_left_alone(
@@ -182,9 +226,9 @@ class Dying:
         """It died."""
         return False
 
-    def start(self, port: int) -> EmbeddedMesos:
+    def start(self, ended: EmbeddedMesos) -> EmbeddedMesos:
         """Start another one, where the last one was."""
-        assert port == 1234
+        assert ended.address == self.address
         self.at.append(time.monotonic())
         if len(self.at) == 4:
             self.enough.set()

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from framework.embedded.cluster import EmbeddedCluster
 from framework.embedded.master.routes import RouteAccess
-from framework.embedded.mesos_server import _Front, _listen
+from framework.embedded.mesos_server import _Front
 from framework.embedded.settings import MasterOptions
+from framework.host.listening_socket import listen
 from framework.host.request_guard import RequestGuard
 from tests.framework.embedded.running import small_cluster
 
@@ -27,7 +28,7 @@ def test_a_connection_of_the_last_moment_is_cut(tmp_path: Path) -> None:
 
 async def connect_and_end(rounds: int, folder: Path) -> None:
     """End it so many turns of the loop after a connection was made."""
-    listener = _listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", 0)
     host, port = listener.getsockname()
     cluster = EmbeddedCluster(
         small_cluster(), options=MasterOptions(), work_dir=folder, host=host, port=port, cells={}

@@ -271,6 +271,17 @@ def passable() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a task as root")
+def test_no_task_is_roots_where_none_may_be(passable: Path) -> None:
+    """Not for a framework with the right secret either; without a user it would be the agent's, root."""
+    with running(passable / "work", root=False) as mesos:
+        for number, user in enumerate(({"user": "root"}, {"user": ""}, {})):
+            status = run(mesos, task(f"t{number}", "id -u", command_fields=user), "TASK_LOST")
+            assert "No such user" in status["message"]
+        run(mesos, task("t", "id -u", command_fields={"user": "nobody"}))
+        assert (mesos.sandbox("t") / "stdout").read_text().strip() != "0"
+
+
 def test_a_sandbox_is_its_users_alone(passable: Path) -> None:
     """A task of another user owns all of its sandbox, and reads no other sandbox or forbidden file."""
     if os.geteuid() != 0:
