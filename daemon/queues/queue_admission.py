@@ -4,16 +4,17 @@ The cluster model decides the order within queues, and the limits that jobs wait
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from threading import Lock
 
 from conf.schema import JobSpec, SpotUse, stricter
 from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from daemon.queues import tree
-from environment.queues.types import Most, Queue, Queues
-from environment.resources import Resources, thousandths, told
-from environment.types import Vm
+from environment.queues.job_limits import PER_USER, bounds_of
+from environment.queues.job_limits import never as never
+from environment.queues.job_limits import too_dear as too_dear
+from environment.queues.types import Queues
 
 #: How many jobs wait in a queue, by its path, and of which user; None: of all.
 Waiting = Callable[[str, str | None], int]
@@ -60,39 +61,6 @@ def priority_of(queues: Queues, spec: JobSpec) -> int:
     return queues.line(spec.queue)[-1].priority if spec.priority is None else spec.priority
 
 
-def never(queues: Queues, spec: JobSpec, needs: Resources) -> str:
-    """Reason why a job with this minimum need could never run in its queue; empty when it could."""
-    if not queues:
-        return ""
-    for queue in reversed(queues.line(spec.queue)):
-        for most, whose, key in _bounds(queue):
-            if why := _beyond(most, needs, key):
-                return f"{whose} may have {why}"
-    return ""
-
-
-def too_dear(queues: Queues, spec: JobSpec, needs: Iterable[tuple[Resources, int]], vms: Iterable[Vm]) -> str:
-    """Reason why no VMs are cheap enough for its queue at these sizes; empty when some are.
-
-    An executor costs its share of its VM's price, as its job is charged.
-    """
-    lines = queues.line(spec.queue) if queues else ()
-    bounds = [(most, whose, key) for queue in lines for most, whose, key in _bounds(queue)]
-    bounds = [each for each in bounds if each[0].dollars_per_hour is not None]
-    if not bounds:
-        return ""
-    there = list(vms)
-    least = 0.0
-    for size, count in needs:
-        places = (vm for vm in there if vm.resources.contains(size))
-        least += count * min((vm.price_per_hour * size.share_of(vm.resources) for vm in places), default=0.0)
-    for most, whose, key in bounds:
-        bound = most.dollars_per_hour or 0.0
-        if least > bound + 1e-9:
-            return f"{whose} may cost ${bound:g} an hour ({key}.dollars_per_hour), and it would ${least:.4g}"
-    return ""
-
-
 class QueueAdmission:
     """Admits jobs to queues with a limit on waiting jobs. Every method may be called from any thread."""
 
@@ -124,8 +92,8 @@ class QueueAdmission:
 
     def _full(self, queues: Queues, spec: JobSpec, number: int) -> RejectedError | None:
         for queue in reversed(queues.line(spec.queue)):
-            for most, whose, key in _bounds(queue):
-                bound, user = most.waiting, spec.owner if key == _PER_USER else None
+            for most, whose, key in bounds_of(queue):
+                bound, user = most.waiting, spec.owner if key == PER_USER else None
                 if bound is None:
                     continue
                 if self._waiting(queue.path, user) + self._coming[queue.path, user] + number > bound:
@@ -145,29 +113,8 @@ class QueueAdmission:
                     del self._coming[place]
 
 
-_PER_USER = "most_per_user"
-
-
 def _places(path: str, user: str) -> list[tuple[str, str | None]]:
     return [(each, of) for each in (path, *tree.above(path)) for of in (None, user)]
-
-
-def _bounds(queue: Queue) -> Iterator[tuple[Most, str, str]]:
-    """Bounds of a queue, each with its subject in words, and its key in the config."""
-    yield queue.most, f"queue {queue.path}", "most"
-    yield queue.most_per_user, f"each user of queue {queue.path}", _PER_USER
-
-
-def _beyond(most: Most, needs: Resources, key: str) -> str:
-    """How the bound is below the need, in words; empty when it is not."""
-    for name, bound in most.resources.items():
-        if needs.get(name) > thousandths(bound):
-            said = f"{key}.{'memory' if name == 'mem' else name}"
-            return f"{told(name, bound)} at most ({said}), and the job takes {told(name, needs.amount(name))}"
-    for name in ("running", "dollars_per_day", "dollars_per_month"):
-        if getattr(most, name) == 0:
-            return f"0 {name} at most ({key}.{name}), so none of its jobs ever begins"
-    return ""
 
 
 def _no_leaf(queues: Queues, path: str) -> RejectedError:

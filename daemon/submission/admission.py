@@ -338,13 +338,14 @@ class Intake:
         """Why there is no cluster for the job, as far as is known; None when there may be."""
         queues, parts = self._queues(), self._needs(spec)
         needs = total(size * count for size, count in parts)
-        if over := queue_admission.never(queues, spec, needs):
+        line = queues.line(spec.queue) if queues else ()
+        if over := queue_admission.never(line, needs):
             return RejectedError(422, "The job is over its queue's limits", over)
         if (over_all := over_quota(self._quota, needs)) is not None:
             return RejectedError(422, "The job is over the quota", over_all)
         if (shortfall := self._shortfall(spec)) is not None:
             return RejectedError(422, "The job fits no cluster of this size", shortfall)
-        if over := queue_admission.too_dear(queues, spec, parts, self._known_vms):
+        if over := queue_admission.too_dear(line, parts, self._known_vms):
             return RejectedError(422, "The job is over its queue's limits", over)
         return None
 
