@@ -18,7 +18,7 @@ from daemon.store.job_store import Store
 from daemon.store.queries.dependencies import UnknownDependencyError
 from daemon.store.queries.insert_jobs import Admission, IdempotencyConflictError, SubmittedSpec
 from daemon.store.rows.database import StoreError, StoreFullError, StoreStuckError
-from daemon.submission.shapes import ShapeChooser
+from daemon.submission.shapes import ShapeChooser, chosen_by_curve, sized_by_curve
 from environment.barred_vms import barred
 from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
 from environment.decisions.sizing import Sizes, smallest
@@ -124,7 +124,7 @@ class Intake:
 
     def _chooses(self, spec: JobSpec) -> bool:
         """Whether a size is chosen among shapes, which takes its time."""
-        return bool(spec.auto) and (spec.type not in self._profiles or spec.auto.keys() != {"executors"})
+        return bool(spec.auto) and not sized_by_curve(spec.auto, measured=spec.type in self._profiles)
 
     def _sized(self, submitted: SubmittedSpec) -> SubmittedSpec:
         """With sizes where these were left to us; RejectedError where there is none."""
@@ -136,15 +136,7 @@ class Intake:
                 self._look()
             with _as_refusals():
                 return self._shapes.sized(submitted, self._known_vms, lambda of: self._misfit(of) is None)
-        profile = self._profiles[spec.type]
-        # Any number of those that are worth having by the curve of its type: the policy chooses when it is
-        # placed.
-        least, most = spec.auto["executors"]
-        fewest = max(spec.min_executors or 1, int(least or 1))
-        worth = profile.curve.worth_having(spec.most_cpus, spec.memory_mib)
-        count = max(fewest, min(worth, int(most or worth)))
-        sized = spec.model_copy(update={"executors": count, "min_executors": fewest})
-        return replace(submitted, spec=sized, sized=("executors",))
+        return chosen_by_curve(submitted, self._profiles[spec.type])
 
     def _accept(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         refused: dict[SubmittedSpec, Admission] = {}

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from conf.schema import JobSpec
 from daemon.launch.memory_uses import has_workers
@@ -10,25 +11,22 @@ from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.store.queries.stored_jobs import StoredJobs
 from daemon.submission.ended_runs import FINISHED, memory_need, shape_runs
 from daemon.what_if.fair_queue import FairQueue
-from environment.shape_kinds import kinds_of
+from environment.decisions.auto_sizes import (
+    MOST_OTHERS,
+    MOST_RUNS,
+    OtherTypes,
+    chosen,
+    counts_by_curve,
+)
+from environment.decisions.auto_sizes import sized_by_curve as sized_by_curve
 from environment.types import Vm
-from profiles.shapes.advice import ShapeAdvice, advise, any_shape, open_shapes
-from profiles.shapes.belief import by_type
+from profiles.job_profile import JobProfile
+from profiles.shapes.advice import ShapeAdvice
 from profiles.shapes.candidates import OpenShape
 from profiles.shapes.errors import KnownTypes
-from profiles.shapes.runs import JobShape
-from profiles.shapes.sources import distinct
+from profiles.shapes.runs import JobShape, ShapeRun
 from profiles.shapes.told import ShapeChoice, ShapeEstimate
 
-#: Runs of a type, the newest, that are learned from, and ended jobs that are looked at for other types.
-#: Chosen: more than the model makes use of.
-MOST_RUNS, _MOST_OTHERS = 32, 500
-#: Shapes, the best ones, that are tried where a queue's limit or the quota is in the way.
-_TRIED = 64
-#: Other types that are learned from, the newest. Chosen: no prior gets better by more; each takes 32 KiB.
-_MOST_TYPES = 32
-#: Seconds after which other types are read again, and types and users for which they are kept.
-_FRESH, _KEPT = 600.0, 16
 #: Choices of one user, and of all, that are made or wait at once, and seconds that one waits for its turn:
 #: a choice takes up to seconds of a core, and threads of the API wait for it.
 _EACH, _ALL, _TURN = 8, 16, 30.0
@@ -47,8 +45,7 @@ class ShapeChooser:
         """`beta` weighs money, the rest the job's time."""
         self._jobs, self._beta = jobs, beta
         self._turns = FairQueue(_EACH, _ALL)
-        #: For a type and the owners of the jobs, the others that were known, and when they were read.
-        self._known: dict[tuple[str, ...], tuple[float, KnownTypes]] = {}
+        self._others = OtherTypes()
 
     def sized(
         self, submitted: SubmittedSpec, vms: Sequence[Vm], fits: Callable[[JobSpec], bool]
@@ -74,33 +71,32 @@ class ShapeChooser:
         own = shape_runs(self._jobs, finished)
         learns = named and "memory" in spec.auto
         need = memory_need(self._jobs, spec.type, finished, MOST_RUNS, owners) if learns else None
-        kinds = kinds_of(vm for vm in vms if spec.spot == "allowed" or vm.spot == (spec.spot == "only"))
-        shapes = open_shapes(kinds, within, own, need) if vms else [any_shape(within)]
-        known = self._others(spec.type, owners) if own else KnownTypes([])
-        advice = advise(own, known, shapes, within, beta=self._beta)
-        order = [advice.shape, *(each.shape for each in advice.ranked[:_TRIED])]
-        shape = next((one for one in order if fits(_with(spec, one))), advice.shape)
+        now, newest = time.monotonic(), partial(self._newest, owners)
+        known = self._others.beside(spec.type, owners, now, newest) if own else KnownTypes([])
+        advice = chosen(
+            own, known, vms, spec.spot, within, self._beta, lambda one: fits(_with(spec, one)), need
+        )
+        shape = advice.shape
         sized = replace(submitted, spec=_watched(spec, _with(spec, shape)), sized=tuple(spec.auto))
-        choice = _choice(spec, replace(advice, shape=shape))
+        choice = _choice(spec, advice)
         if need is not None and need.met_by(shape.memory_gib, shape.cores):
             peak = None if need.peak is None else round(need.peak.memory_gib * 1024)
             choice = choice._replace(needed_mib=round(need.of(shape.cores) * 1024), peak_mib=peak)
         return replace(sized, shape=choice)
 
-    def _others(self, type_name: str, owners: Collection[str]) -> KnownTypes:
-        """The other types among the newest jobs of these owners (empty: all); read again after a while."""
-        now, key = time.monotonic(), (type_name, *owners)
-        found = self._known.get(key)
-        if found is None or now - found[0] > _FRESH:
-            newest = self._jobs.page(states=FINISHED, owners=owners, limit=_MOST_OTHERS)
-            types = by_type(shape_runs(self._jobs, newest))
-            others = [
-                runs[:MOST_RUNS] for name, runs in types.items() if name != type_name and distinct(runs) > 1
-            ]
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            found = self._known[key] = now, KnownTypes(others[:_MOST_TYPES])
-        return found[1]
+    def _newest(self, owners: Collection[str]) -> list[ShapeRun]:
+        """Runs of all types among the newest jobs of these owners (empty: all)."""
+        return shape_runs(self._jobs, self._jobs.page(states=FINISHED, owners=owners, limit=MOST_OTHERS))
+
+
+def chosen_by_curve(submitted: SubmittedSpec, profile: JobProfile) -> SubmittedSpec:
+    """The submission with the numbers of executors that are worth having by the curve of its type."""
+    spec = submitted.spec
+    fewest, most = counts_by_curve(
+        profile.curve, spec.auto["executors"], spec.most_cpus, spec.memory_mib, spec.min_executors
+    )
+    sized = spec.model_copy(update={"executors": most, "min_executors": fewest})
+    return replace(submitted, spec=sized, sized=("executors",))
 
 
 def open_shape(spec: JobSpec) -> OpenShape:

@@ -352,7 +352,7 @@ def test_nobody_learns_from_jobs_that_they_may_not_see(shop: Shop) -> None:
     for_bob = shop.admit(operator, **_AUTO, owner="bob").job.shape
     assert for_bob is not None
     assert for_bob.runs == 4
-    seen = {key: len(known._here) for key, (_, known) in shop.intake._shapes._known.items()}
+    seen = {key: len(known._here) for key, (_, known) in shop.intake._shapes._others._known.items()}
     assert seen == {("etl",): 1, ("etl", "bob"): 0}
 
 
