@@ -81,3 +81,6 @@ _AMOUNTS: Mapping[str, Callable[[str], float]] = {
     "cpus": _cpus,
     "memory": memory_mib,
 }
+
+#: Fields of a job that may be left to Stoker.
+AUTO_FIELDS = tuple(_AMOUNTS)

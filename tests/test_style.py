@@ -19,7 +19,7 @@ MANY_IMPORTS = {
     "daemon/cli/profile/compare_on_spark.py": 20,
     "daemon/cli/profile/profile.py": 19,
     "daemon/cli/profile/validate_simulator.py": 19,
-    "daemon/cli/research/simulate.py": 20,
+    "daemon/cli/research/simulate.py": 18,
     "daemon/http/routes/jobs/dry_run.py": 19,
     "daemon/launch/launcher.py": 18,
     "daemon/maintenance/config_check.py": 20,
@@ -32,7 +32,6 @@ MANY_IMPORTS = {
     "environment/model/cluster_model.py": 18,
     "environment/model/jobs/lifecycle.py": 16,
     "environment/model/vms/fleet.py": 16,
-    "environment/simulation/simulator.py": 17,
     "environment/simulation/world.py": 25,
 }
 #: Where the daemon knows Mesos: its one room, and the command that serves the embedded Mesos.

@@ -98,6 +98,8 @@ def instance_of(
     costs.
     """
     options = options or SimulationOptions()
+    if any(job.auto for job in workload.jobs):
+        raise BoundError("sizes that are left to Stoker (auto) depend on the policy; no limit is known")
     vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles)
     if options.fitted is not None:
         raise BoundError(

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from conf.auto_bounds import auto_bounds
 from conf.defaults import DEFAULT_QUEUE
 from conf.schema import Name, Strict
 from conf.schema.fields import Priority
@@ -98,6 +99,16 @@ class Mix(Strict):
     #: How they stand beside others, by weight too; where none is named, as their queues.
     priorities: Mapping[Annotated[Priority, Field(strict=False)], Weight] = {}
     deadlines: Deadlines | None = None
+    auto: Mapping[Literal["executors", "cpus", "memory"], str] = {}
+    """Sizes left to Stoker, with a text as in a job file: `{executors: auto:2-16, cpus: auto}`. The jobs are
+    the same ones as without it, and only their sizes are chosen when they arrive."""
+
+    @field_validator("auto")
+    @classmethod
+    def _bounds(cls, texts: Mapping[Any, str]) -> Mapping[Any, str]:
+        for name, text in texts.items():
+            auto_bounds(name, text)
+        return texts
 
     @model_validator(mode="after")
     def _some_weight(self) -> "Mix":

@@ -17,6 +17,7 @@ from environment.decisions.auto_sizes import (
     OtherTypes,
     chosen,
     counts_by_curve,
+    names_type,
 )
 from environment.decisions.auto_sizes import sized_by_curve as sized_by_curve
 from environment.types import Vm
@@ -62,7 +63,7 @@ class ShapeChooser:
         self, submitted: SubmittedSpec, vms: Sequence[Vm], fits: Callable[[JobSpec], bool]
     ) -> SubmittedSpec:
         spec, within = submitted.spec, open_shape(submitted.spec)
-        named = spec.type != JobSpec.model_fields["type"].default
+        named = names_type(spec.type)
         owners = () if submitted.submitter.sees_all else (spec.owner,)
         types = (spec.type,)
         finished = (

@@ -7,7 +7,7 @@ The daemon reads ended jobs from its store (`daemon.submission.shapes`), the sim
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from conf.schema import SpotUse
+from conf.schema import JobSpec, SpotUse
 from environment.shape_kinds import kinds_of
 from environment.types import Vm
 from profiles.curve import Curve
@@ -89,6 +89,11 @@ def shapes_on(
     """
     kinds = kinds_of(vm for vm in vms if spot == "allowed" or vm.spot == (spot == "only"))
     return open_shapes(kinds, within, own, need)
+
+
+def names_type(type_name: str) -> bool:
+    """Whether it names a type, of which jobs are alike; jobs that name none learn from no other."""
+    return type_name != str(JobSpec.model_fields["type"].default)
 
 
 def sized_by_curve(auto: Collection[str], *, measured: bool) -> bool:

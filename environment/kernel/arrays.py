@@ -38,12 +38,19 @@ _STREAM_BITS = 11
 
 
 def jobs_of(
-    workload: Workload, profiles: Mapping[str, JobProfile], sharing: Sharing | None = None
+    workload: Workload,
+    profiles: Mapping[str, JobProfile],
+    sharing: Sharing | None = None,
+    *,
+    auto: bool = False,
 ) -> tuple[Job, ...]:
     """The workload's jobs as policies see them; a type without a profile prefers no placement.
 
-    A job without a priority has that of its queue, where there is a `sharing`.
+    A job without a priority has that of its queue, where there is a `sharing`. With `auto` sizes may be left
+    to Stoker, and are the workload's; without, AutoSizeError names a job that leaves one.
     """
+    if not auto:
+        workload.check_sized()
     # Most jobs ask for as much as another one.
     sizes = {each: Resources.of(*each) for each in {(job.cpus, job.memory_mib) for job in workload.jobs}}
     known = {

@@ -16,8 +16,8 @@ from environment.simulation.durations.spot_beliefs import SpotBelief
 from environment.simulation.faults.losses import Loss
 from environment.types import Job, Preference
 from profiles.job_profile import JobProfile, load_profiles
-from profiles.workloads.generators import load_workload
-from profiles.workloads.varied import Varied, varied
+from profiles.shapes.runs import ShapeRun
+from profiles.workloads.varied import Varied, load_varied
 from profiles.workloads.workload import Workload
 
 #: A run that takes more events than these, and so many for each job, does not end in minutes. Chosen: where
@@ -57,6 +57,8 @@ class SimulationOptions:
     losses: tuple[Loss, ...] = ()
     #: How sizes are chosen that jobs leave open, and whether others may be smaller too.
     sizes: Sizes = field(default_factory=Sizes)
+    #: Runs that are known from the start, the oldest first, for jobs that leave their sizes to Stoker.
+    runs: tuple[ShapeRun, ...] = ()
     #: Whether executors join running jobs that began with fewer, while no job waits.
     grows: bool = True
     #: Queues, and the order in which their jobs are placed; None: first come, first served over all queues.
@@ -72,8 +74,7 @@ class SimulationOptions:
 
     def workload(self, name: str | Path, seed: int, jobs: int | None = None) -> Workload:
         """Load a workload by name or path, as `load_workload` does, and vary it by seed."""
-        found = load_workload(name, seed, jobs)
-        return varied(found, seed, self.vary, self.profiles) if self.vary else found
+        return load_varied(name, seed, jobs, self.vary, self.profiles)
 
     def events(self, jobs: int) -> int:
         """Maximum number of events in a run of so many jobs."""

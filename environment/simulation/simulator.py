@@ -12,11 +12,9 @@ from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
-from conf.util.gc_pause import uncollected
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_once
 from environment.decisions.sizing import sizing_for
 from environment.decisions.vain_waits import HeldBack, watched
-from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.policy import (
     CompiledPolicy,
     Decide,
@@ -26,9 +24,8 @@ from environment.policy import (
     bounds_waits,
     counts_of,
 )
+from environment.simulation.admission import admitted
 from environment.simulation.compiled_play import MANY, play_compiled
-from environment.simulation.durations.endless_jobs import kept_off
-from environment.simulation.durations.fitted_model import Pace
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.decision_trace import (
     EndlessError,
@@ -69,6 +66,7 @@ def simulate(
     Very many jobs are played in compiled code where policy and world allow it; with `compiled` all are, or
     none. The results are the same, except that single decisions are not timed then.
 
+    Sizes that jobs leave to Stoker are chosen when they arrive, from those that have ended by then.
     Jobs that would not fit the empty cluster are rejected up front, and named in the result. A decision that
     cannot be executed counts as a violation and becomes the fallback's decision, or a wait if there is none.
     Jobs that no longer fit after VMs were lost wait aside, as in the daemon, and are named in the result.
@@ -76,26 +74,8 @@ def simulate(
     StuckError when the policy waits (and so does the fallback) although nothing will ever happen, and
     EndlessError, which is one, after more events than the options allow.
     """
-    world, refused = _world(workload, cluster, options or SimulationOptions())
+    world, refused = admitted(workload, cluster, options or SimulationOptions())
     return play(world, policy, refused, fallback=fallback, progress=progress, compiled=compiled)
-
-
-@uncollected()
-def _world(
-    workload: Workload, cluster: Sequence[Vm], options: SimulationOptions
-) -> tuple[World, dict[str, str]]:
-    """The world of the jobs that fit the empty cluster, and why which others do not."""
-    vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles, options.sharing)
-    pace = Pace(options.fitted, workload) if options.fitted else None
-    if pace is not None:
-        jobs = pace.best(jobs, len(vms))
-    jobs = kept_off(tuple(map(options.sizes.opened, jobs)), vms)
-    refused = refusals(jobs, vms)
-    for job in jobs:
-        if bad := [after.job for after in job.after if after.job in refused]:
-            refused.setdefault(job.id, f"it comes after {bad[0]}, which is refused")
-    jobs = tuple(job for job in jobs if job.id not in refused)
-    return World(jobs, vms, options, pace), refused
 
 
 def play(

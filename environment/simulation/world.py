@@ -20,8 +20,8 @@ from environment.kernel.state import Batch, SmallIntArray, make_batch
 from environment.last_resort import OpensAt
 from environment.resources import CPUS, NOTHING, Resources
 from environment.simulation.arrivals import Arrivals
+from environment.simulation.auto_jobs import AutoJobs
 from environment.simulation.cluster import SimulatedCluster
-from environment.simulation.durations.endless_jobs import kept_off
 from environment.simulation.durations.fitted_model import Pace
 from environment.simulation.durations.job_times import JobTimes
 from environment.simulation.faults.executor_losses import ExecutorLosses
@@ -51,8 +51,12 @@ class World:
         pace: Pace | None = None,
         *,
         told: Sequence[Job] | None = None,
+        auto: AutoJobs | None = None,
     ) -> None:
-        """`jobs` in order of arrival; the options define the beliefs about them, unless `told` does."""
+        """`jobs` in order of arrival; the options define the beliefs about them, unless `told` does.
+
+        `auto` chooses the sizes of those that leave them open when they arrive.
+        """
         #: The jobs by id, with their true properties.
         self.truth = {job.id: job for job in jobs}
         #: `jobs` are in order of arrival, with the believed properties.
@@ -61,17 +65,17 @@ class World:
         believed_vms = vms
         spot = any(vm.spot for vm in vms)
         if spot:
-            self.jobs = options.spot_belief.of_jobs(self.jobs, options.seed)
-            believed_vms = options.spot_belief.of_vms(vms, options.seed)
-            self.jobs = kept_off(self.jobs, believed_vms)
+            self.jobs, believed_vms = options.spot_belief.of(self.jobs, vms, options.seed)
         gives_way = options.sharing is not None and bool(options.sharing.preemption.by)
         self._tracks = spot or bool(options.losses or options.consolidation) or gives_way
         rows = (*vms, _NOWHERE) if self._tracks else vms
         # With a pace, only the pace knows a job's duration, and the kernel learns it when the job is placed.
         self.pace = pace
+        self._auto = auto
+        widest = [auto.reserved(job) for job in jobs] if auto else jobs
         durations = DurationOptions(model="fixed") if pace else options.durations
         self.batch: Batch = make_batch(
-            [episode_of(jobs, rows, keeping=options.keeping, seed=options.seed)],
+            [episode_of(widest, rows, keeping=options.keeping, seed=options.seed)],
             numbers_of(RewardOptions(), durations),
         )
         #: The cost of all that.
@@ -186,7 +190,7 @@ class World:
         options = self.options
         special = self._tracks or self.elastic or self._cluster.special or self._in_order is not None
         # The kernel has one preference of each job, the true one.
-        asked = self.pace is not None or options.scores or bool(options.shown)
+        asked = self._auto or self.pace is not None or options.scores or bool(options.shown)
         return not (special or asked or self._growing or self._arrivals.held) and plain(self.jobs)
 
     def finish_plain(self, order: IntArray) -> None:
@@ -373,10 +377,13 @@ class World:
         for number in reversed(state.heap[0, state.running[0] : before].tolist()):
             was, end = self._running.pop(number), float(state.end[0, number])
             vm_ids, sizes = self.missing.had(number, was)
+            steady = self.missing.steady(number)
             self._growing.ended(number)
             if not was.grown:  # else its time says nothing of any number of executors
                 finished = number not in self.missing.given_up
                 ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, finished))
+                if self._auto and finished and steady:
+                    self._auto.ended(was.job, sizes, was.started_at, end)
             self._take(was.vm_ids, was.taken, -1)
             self.missing.ended(number)
             self._arrivals.ended(was.job.id, end)
@@ -413,6 +420,20 @@ class World:
                 place = next(n for n in range(here, len(self.jobs)) if self.jobs[n] is job)
                 rules.arrive(self.batch, 0, place, here)
                 self.jobs = (*self.jobs[:here], job, *self.jobs[here:place], *self.jobs[place + 1 :])
+            if self._auto and job.id in self._auto:
+                job = self._sized(here, self._auto)
             self.requests.append(PlacementRequest(job, job.executors, released_at=released_at))
             if self._in_order is not None:
                 self._in_order.joins(self.requests[-1], len(self.requests), now)
+
+    def _sized(self, number: int, auto: AutoJobs) -> Job:
+        """An arriving job, by its number in the kernel, with the size that is chosen for it."""
+        arrays, belief = self.batch.jobs, self.jobs[number]
+        truth, job = auto.sized(self.truth[belief.id], belief, self.view().vms)
+        self.truth[job.id], self.jobs = truth, (*self.jobs[:number], job, *self.jobs[number + 1 :])
+        arrays.executors[0, number] = truth.executors
+        arrays.milli_cpus[0, number], arrays.memory_mib[0, number] = truth.size.get(CPUS), truth.memory_mib
+        arrays.duration[0, number] = arrays.expected[0, number] = truth.expected_duration
+        if number == self.head:
+            self.batch.state.left[0] = truth.executors
+        return job

@@ -129,6 +129,8 @@ def _drawn(mix: Mix, times: NDArray[np.float64], seed: np.random.SeedSequence) -
     }
     if mix.deadlines is not None:
         columns["deadline"] = _due(columns["duration"], mix.deadlines, deadlines)
+    if mix.auto:
+        columns["auto"] = [mix.auto] * len(times)
     names = [f"job-{number}" for number in range(1, len(times) + 1)]
     rows = zip(names, times.tolist(), *columns.values(), strict=True)
     keys = ("name", "submitted_at", *columns)

@@ -6,12 +6,14 @@ Workloads that are made from a description are drawn by seed anyway, in `generat
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 
 from conf.defaults import MEASURED_SPREAD
 from profiles.job_profile import JobProfile
+from profiles.workloads.generators import load_workload
 from profiles.workloads.workload import LONGEST, Workload
 
 Varied = Literal["durations", "arrivals"]
@@ -26,6 +28,18 @@ def read_varied(text: str) -> tuple[Varied, ...]:
         if name not in _KINDS:
             raise ValueError(f"should be {', '.join(_KINDS)} or both by a comma, found {name!r}")
     return tuple(kind for kind in _KINDS if kind in named)
+
+
+def load_varied(
+    name: str | Path,
+    seed: int,
+    jobs: int | None,
+    kinds: tuple[Varied, ...],
+    profiles: Mapping[str, JobProfile],
+) -> Workload:
+    """A workload by name or path, as `load_workload` has it, with these drawn by seed."""
+    found = load_workload(name, seed, jobs)
+    return varied(found, seed, kinds, profiles) if kinds else found
 
 
 def varied(

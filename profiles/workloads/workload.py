@@ -9,13 +9,19 @@ from typing import get_args
 
 from stoker.characters import LONGEST_NAME, unseen
 
+from conf.auto_bounds import AUTO_FIELDS, AutoBounds, auto_bounds
 from conf.defaults import DEFAULT_QUEUE
+from conf.errors import ReportedError
 from conf.schema import SpotUse
 from conf.units import checked_resources
 
 #: Seconds, some hundred years; cpus or executors of a job; MiB, an exbibyte: beyond lie only mistakes, with
 #: which sums would lose small amounts or become infinite.
 LONGEST, MOST, MOST_MIB = 1e10, 1e6, 2**40
+
+
+class AutoSizeError(ReportedError, ValueError):
+    """A job leaves a size to Stoker where none can be chosen; the text names the job and the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,9 @@ class WorkloadJob:
     executor, by name; `owner` is its user, where that is known, and `queue` its queue. `priority` ranks it
     beside others (None: as its queue), and `deadline` is when it should be over, seconds after its
     submission; None: at any time. One that is not `restartable` is never stopped for another.
+
+    What of executors, cpus and memory is in `auto`, with a text as in a job file (`auto:2-16`), is left to
+    Stoker: `duration` is then that on the size that the job has here, by which it is known on others.
 
     ValueError names the impossible value.
     """
@@ -54,6 +63,8 @@ class WorkloadJob:
     after: tuple[str, ...] = ()
     start_at: float | None = None
     restartable: bool = True
+    #: Texts such as auto:2-16 for those of executors, cpus and memory that are left to Stoker.
+    auto: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         _check_names(("name", self.name))
@@ -86,6 +97,29 @@ class WorkloadJob:
             raise ValueError(f"duration: should be more than 0, up to {LONGEST:g} s, found {self.duration}")
         if self.resources:
             checked_resources(self.resources)
+        if self.auto:
+            self._check_auto()
+
+    def _check_auto(self) -> None:
+        bounds = checked_auto(self.auto)
+        if self.min_cpus is not None and "cpus" in bounds:
+            raise ValueError("min_cpus goes without cpus in auto, which has bounds: cpus=auto:1-4")
+        most = bounds["executors"].most if "executors" in bounds else None
+        if most is not None and self.min_executors is not None and self.min_executors > most:
+            raise ValueError(f"min_executors: should be 1 to {most:g}, found {self.min_executors}")
+
+
+def checked_auto(texts: Mapping[str, str]) -> dict[str, AutoBounds]:
+    """Bounds of what is left to Stoker, from texts such as auto:2-16 by field; ValueError names the field."""
+    found = {}
+    for name, text in texts.items():
+        if name not in AUTO_FIELDS:
+            raise ValueError(f"auto: should name {', '.join(AUTO_FIELDS)}, found {name!r}")
+        try:
+            found[name] = auto_bounds(name, text)
+        except ValueError as error:
+            raise ValueError(f"auto: {name}: {error}") from None
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -141,6 +175,15 @@ class Workload:
 
     def __len__(self) -> int:
         return len(self.jobs)
+
+    def check_sized(self) -> None:
+        """Raise AutoSizeError where a job leaves a size to Stoker, which only simulations choose."""
+        for job in self.jobs:
+            if job.auto:
+                left = ", ".join(job.auto)
+                raise AutoSizeError(
+                    f"{job.name}: auto: {left}: only `stoker simulate` chooses sizes of a workload"
+                )
 
     def first(self, count: int) -> "Workload":
         """The jobs that arrive first."""

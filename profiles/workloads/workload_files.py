@@ -2,7 +2,7 @@
 
 The columns are the fields of a `WorkloadJob`: those that it must have and, if they are there, its name and
 those with a default, which may be empty. Units are its own; resources are written as gpus=1;disk=100, jobs
-that one comes after as load;clean.
+that one comes after as load;clean, sizes that are left to Stoker as executors=auto:2-16;cpus=auto.
 """
 
 import csv
@@ -14,6 +14,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
+from conf.auto_bounds import is_auto
 from conf.errors import ReportedError
 from conf.units import memory_mib, resources_of, resources_text, seconds
 from conf.util.counted import counted
@@ -34,6 +35,7 @@ _TEXTS = (
     *(name for name, kind in _KINDS.items() if kind is str or get_origin(kind) is Literal),
     "resources",
     "after",
+    "auto",
 )
 
 
@@ -151,6 +153,12 @@ def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJ
     for column, value in row.items():
         if column in _EMPTY and _is_empty(column, value):
             continue
+        if column not in _TEXTS and is_auto(value):
+            name = "memory" if column == "memory_mib" else column
+            raise WorkloadError(
+                f"{where}: {column}: should be a number, that `duration` is of; what is left to Stoker goes "
+                f"into the column auto, as {name}={value}"
+            )
         if column in _FLAGS:
             values[column] = _flag(where, column, value)
         elif column in _AMOUNTS and isinstance(value, str) and _WITH_UNIT.match(value):
@@ -161,6 +169,8 @@ def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJ
             values[column] = _resources(where, value)
         elif column == "after" and isinstance(value, str):
             values[column] = tuple(name.strip() for name in value.split(";") if name.strip())
+        elif column == "auto" and isinstance(value, str):
+            values[column] = _auto(where, value)
         elif isinstance(value, str) and value:
             values[column] = value
         else:
@@ -198,6 +208,18 @@ def _resources(where: str, cell: str) -> dict[str, float]:
         return resources_of(cell)
     except ValueError as error:
         raise WorkloadError(f"{where}: resources: {error}") from error
+
+
+def _auto(where: str, cell: str) -> dict[str, str]:
+    found = dict[str, str]()
+    for part in cell.split(";"):
+        name, equals, text = (each.strip() for each in part.partition("="))
+        if not equals or name in found:
+            raise WorkloadError(
+                f"{where}: auto: should be as in executors=auto:2-16;cpus=auto, found {cell!r}"
+            )
+        found[name] = text
+    return found
 
 
 def _check_columns(where: str, found: Iterable[str]) -> list[str]:
@@ -255,6 +277,8 @@ def _cell(job: WorkloadJob, column: str) -> Any:
         return resources_text(job.resources) or None
     if column == "after":
         return ";".join(job.after) or None
+    if column == "auto":
+        return ";".join(f"{name}={text}" for name, text in job.auto.items()) or None
     value = getattr(job, column)
     return None if value == _DEFAULTS[column] else value
 

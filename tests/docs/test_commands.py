@@ -129,6 +129,7 @@ KINDS: dict[str, type[BaseModel]] = {
     "pools.yaml": Cluster,
     "job.yaml": JobSpec,
     "evening.yaml": WorkloadSpec,
+    "sized.yaml": WorkloadSpec,
     "teams.yaml": WorkloadSpec,
     "week.yaml": WorkloadSpec,
     "users.yaml": UsersFile,

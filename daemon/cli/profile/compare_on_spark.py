@@ -45,6 +45,7 @@ def compared(
     repeated. An invalid input raises ConfigError, WorkloadError, PolicyError, ProfileError or CommandError.
     """
     jobs, about, measured = load_workload(workload), read_about(folder), read_runs(folder)
+    jobs.check_sized()
     plan, model = build(MeasuringPlan, about.get("plan"), str(folder)), read_model(folder)
     check_known(jobs, model, folder)
     who = [contender(policy) for policy in policies]

@@ -2,7 +2,7 @@
 
 import typer
 
-from daemon.cli.research import audit, bound, oga, outside_data, reproduce, simulate, train
+from daemon.cli.research import audit, bound, oga, outside_data, reproduce, simulate, train, workload
 from daemon.cli.shapes import shape_table
 from daemon.cli.shared.command_groups import CommandGroup
 
@@ -12,7 +12,7 @@ def register(app: typer.Typer) -> None:
     for command in (
         audit.audit,
         simulate.simulate,
-        simulate.workload,
+        workload.workload,
         shape_table.shapes,
         bound.bound,
         train.train,

@@ -1,4 +1,4 @@
-"""The commands about simulations, `simulate` and `workload`. Whole reports are in `reproduce`.
+"""The command `simulate`. Whole reports are in `reproduce`.
 
 `simulation_tables` prints the runs, `sharing_options` the queues and users.
 """
@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from stoker.characters import visible
 
 from conf.defaults import SPOT_ERROR
 from daemon.cli.research.sharing_options import SharingOptions
 from daemon.cli.shared.daemon_config import find_own_policies
-from daemon.cli.shared.errors import naming, writing
-from daemon.cli.shared.options import BeliefOption, Output, print_json, with_groups
+from daemon.cli.shared.errors import naming
+from daemon.cli.shared.options import BeliefOption, print_json, with_groups
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -116,6 +115,15 @@ def simulate(
             show_default=False,
         ),
     ] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--runs",
+            metavar="PLACE",
+            help="Runs that are known from the start, for jobs that leave their sizes to Stoker: a .csv, a "
+            "folder of `stoker profile`, a daemon's data folder, or event logs; can be repeated.",
+        ),
+    ] = None,
     bound: Annotated[
         bool,
         typer.Option(
@@ -168,6 +176,7 @@ def simulate(
 
     Example: stoker simulate --workload burst --policy ff,greedy,lookahead --seeds 3
     """
+    from daemon.cli.shapes.shape_runs import read_places
     from environment.decisions.sizing import Sizes
     from environment.pools import Consolidation
     from environment.simulation.durations.spot_beliefs import SpotBelief
@@ -185,6 +194,8 @@ def simulate(
     if sizes is not None:
         with naming("--sizes: "):
             options = replace(options, sizes=Sizes.read(sizes))
+    if runs:
+        options = replace(options, runs=tuple(read_places(runs)))
     if vary is not None:
         with naming("--vary: "):
             options = replace(options, vary=read_varied(vary))
@@ -333,52 +344,3 @@ def compare_policies(
     if failed:  # the tables are no comparison
         raise typer.Exit(1)
     return runs
-
-
-def workload(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name (burst, ...) or a workload file.")],
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Another seed than the file's.")] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the jobs here: .csv or .parquet.")
-    ] = None,
-    output: Output = "table",
-) -> None:
-    """Show the jobs of a workload, or write them to a file that `simulate --workload` reads back.
-
-    Example: stoker workload burst --seed 5 --out burst.csv
-    """
-    from dataclasses import asdict
-
-    from profiles.workloads.generators import load_workload
-    from profiles.workloads.workload_files import write_workload
-
-    found = load_workload(name, seed, jobs)
-    for lost in found.left_out:
-        print(f"stoker: left out: {visible(lost)}", file=sys.stderr)
-    if out is not None:
-        with writing(out):
-            write_workload(found, out)
-        print(f"{'1 job' if len(found) == 1 else f'{len(found)} jobs'} written to {out}")
-        return
-    if output == "json":
-        print_json([asdict(job) for job in found.jobs])
-        return
-    from daemon.cli.shared import render
-
-    users, due = any(job.owner for job in found.jobs), any(job.deadline for job in found.jobs)
-    rows = [
-        (
-            job.name,
-            job.type,
-            render.duration(job.submitted_at),
-            f"{job.executors} x {job.cpus:g} cpu, {render.memory(job.memory_mib)}",
-            render.duration(job.duration),
-            *((job.owner or "-", job.queue) if users else ()),
-            *((render.duration(job.deadline),) if due else ()),
-        )
-        for job in found.jobs
-    ]
-    columns = ("job", "type", "submitted after", "executors", "duration")
-    columns += (*(("user", "queue") if users else ()), *(("due within",) if due else ()))
-    render.show(render.table(columns, rows, right=("submitted after", "duration", "due within")))

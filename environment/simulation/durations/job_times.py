@@ -44,7 +44,7 @@ class JobTimes:
         """Seconds that it really takes: its mean and luck; without a mean `whole`, else by its sizes."""
         if mean is not None and self._pace is not None:
             return mean * self._pace.luck(job)
-        return _seconds(job, sizes, self._options) if whole is None else whole
+        return seconds_on(job, sizes, self._options) if whole is None else whole
 
     def placed(self, number: int, seconds: float, mean: float | None, placement: SmallIntArray) -> float:
         """The seconds with the penalty for a bad placement, where the kernel does not add it itself."""
@@ -58,7 +58,7 @@ class JobTimes:
         job = self._truth[self._running[number].job.id]
         if self._pace is not None:
             return self._pace.seconds(job, sizes, len(set(vm_ids)), 0.0)
-        return _seconds(job, tuple(sizes), self._options)
+        return seconds_on(job, tuple(sizes), self._options)
 
     def expected(
         self, job: Job, number: int, sizes: tuple[Resources, ...], vms: int, mean: float | None
@@ -77,8 +77,8 @@ class JobTimes:
         return mean * job.expected_duration / best if best else job.expected_on(sizes, vms)
 
 
-def _seconds(job: Job, sizes: tuple[Resources, ...], options: SimulationOptions) -> float:
-    """Seconds that a job takes on executors of these sizes, which are less than it asks for."""
+def seconds_on(job: Job, sizes: tuple[Resources, ...], options: SimulationOptions) -> float:
+    """Seconds that a job takes on executors of these sizes, if it has its expected duration on its own."""
     profile = options.profiles.get(job.type)
     if profile is None or options.durations.partial == "proportional" or job.expected_duration is None:
         return replace(job, curve=None).duration_on(sizes) or 0.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from conf.defaults import SPOT_ERROR
 from environment.simulation.durations.beliefs import error_of
+from environment.simulation.durations.endless_jobs import kept_off
 from environment.types import Job, Rework, Vm
 
 #: Above it belief says nothing any more. Chosen, as with durations.
@@ -39,6 +40,11 @@ class SpotBelief:
 
     def __str__(self) -> str:
         return f"{self.sigma:g}" if self.sigma else "exact"
+
+    def of(self, jobs: Sequence[Job], vms: Sequence[Vm], seed: int) -> tuple[tuple[Job, ...], tuple[Vm, ...]]:
+        """Jobs and VMs as believed; each job is barred from spot VMs on which it then never ends."""
+        believed = self.of_vms(vms, seed)
+        return kept_off(self.of_jobs(jobs, seed), believed), believed
 
     def of_vms(self, vms: Sequence[Vm], seed: int) -> tuple[Vm, ...]:
         """The VMs with how often they are believed to be taken away, the same for all of a pool."""

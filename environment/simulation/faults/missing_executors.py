@@ -81,6 +81,12 @@ class MissingExecutors:
         of = self._executors.get(number)
         return of is not None and (bool(of.lost) or of.progress is not None)
 
+    def steady(self, number: int) -> bool:
+        """Whether the job has had the same executors since its start."""
+        of = self._executors.get(number)
+        left = number in self._left or self.lacks(number)
+        return of is None or not (left or any(at in self.since for at in of.order))
+
     def waits(self, number: int) -> bool:
         """Whether executors of the job are missing now."""
         return bool(self._executors[number].lost)

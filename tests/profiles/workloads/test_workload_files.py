@@ -255,3 +255,39 @@ def test_numbers_as_others_write_them(tmp_path: Path) -> None:
     assert type(first.memory_mib) is type(first.executors) is int
     assert (second.submitted_at, second.memory_mib, second.executors) == (60.0, 2048, 4)
     assert (second.duration, second.min_executors) == (120.0, 2)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_sizes_that_are_left_to_stoker_are_kept(suffix: str, tmp_path: Path) -> None:
+    """In a column of their own, beside the sizes that the duration is of."""
+    job = WorkloadJob(
+        "a", 0.0, "etl", 2.0, 4096, 4, 60.0, auto={"executors": "auto:2-16", "memory": "auto:4g-"}
+    )
+    path = tmp_path / f"workload{suffix}"
+    write_workload(Workload((job, WorkloadJob("b", 1.0, "etl", 2.0, 4096, 4, 60.0))), path)
+    read = read_workload(path)
+    assert [each.auto for each in read.jobs] == [job.auto, {}]
+    assert read.jobs[0] == job
+
+
+@pytest.mark.parametrize(
+    ("executors", "auto", "complaint"),
+    [
+        (
+            "auto:2-16",
+            "",
+            "executors: should be a number, that `duration` is of; what is left to Stoker goes",
+        ),
+        ("4", "executors", "auto: should be as in executors=auto:2-16;cpus=auto, found 'executors'"),
+        ("4", "cpus=auto;cpus=auto", "auto: should be as in executors=auto:2-16;cpus=auto, found "),
+        ("4", "executors=auto:16-2", "auto: executors: the minimum is above the maximum in 'auto:16-2'"),
+    ],
+)
+def test_sizes_that_are_left_wrongly_are_named(
+    executors: str, auto: str, complaint: str, tmp_path: Path
+) -> None:
+    """With file and line."""
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{HEADER},auto\n0,sort,2,1024,{executors},60,{auto}\n")
+    with pytest.raises(WorkloadError, match=f"mine.csv:2: {complaint}"):
+        read_workload(path)

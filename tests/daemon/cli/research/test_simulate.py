@@ -497,3 +497,29 @@ def test_a_narrow_terminal_gets_whole_numbers(
     piped = capsys.readouterr().out
     assert piped.splitlines()[0].endswith("decision µs")
     assert "Left out" not in piped
+
+
+def test_sizes_are_left_to_stoker_and_learned_from_runs_that_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The first job has the default size, or with `--runs` one by the model."""
+    jobs, runs = tmp_path / "jobs.csv", tmp_path / "runs.csv"
+    columns = "submitted_at,type,cpus,memory_mib,executors,duration,auto"
+    jobs.write_text(f"{columns}\n0,etl,2,4096,4,600,executors=auto:2-16;cpus=auto\n")
+    runs.write_text("type,executors,cpus,memory_gib,seconds\netl,2,2,4,1200\netl,8,2,4,300\n")
+    assert main(["workload", str(jobs)]) == 0
+    assert "executors auto:2-16, cpus auto" in capsys.readouterr().out
+    sizes = []
+    for more in ([], ["--runs", str(runs)]):
+        assert (
+            main(
+                ["simulate", "--workload", str(jobs), "--policy", "ff", "-o", "csv", "--rows", "jobs", *more]
+            )
+            == 0
+        )
+        (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+        sizes.append((row["executors"], row["cpus"]))
+    assert sizes[0] == ("2", "2.0") != sizes[1]
+    assert main(["simulate", "--workload", str(jobs), "--policy", "ff,rr", "--bound"]) == 0
+    assert "No limit: sizes that are left to Stoker (auto) depend on the policy" in capsys.readouterr().out
+    assert main(["bound", str(jobs)]) == 2
