@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
+from environment.clusters.dollar_limits import HourLimits
 from environment.model.messages.event_context import EventContext
 from environment.model.messages.lease import Lease
 from environment.model.messages.snapshot import ReservedJob
@@ -26,8 +26,6 @@ from environment.view import ClusterView, RunningJob
 
 #: Number of booting VMs that a reason names.
 _NAMED = 3
-#: Dollars per hour that are none: an error of rounding.
-_DUST = 1e-9
 
 
 class _SlotVms(NamedTuple):
@@ -68,7 +66,7 @@ class Places:
         self._left_out: dict[str, str] = {}
         #: Pools with spent limits, and why their VMs get nothing new; an empty name means all pools.
         self.held: dict[str, str] = {}
-        self._per_hour = dict(per_hour)
+        self._hours = HourLimits(dict(per_hour), self._costs)
         #: The result of `dear`, as long as it holds.
         self._dear: Mapping[str, str] | None = None
         #: The VMs of places as the book knows them, and of these those where a job could be put.
@@ -250,7 +248,7 @@ class Places:
     @property
     def left_out(self) -> Mapping[str, str]:
         """The VMs, by id, that get nothing new, and why."""
-        if not (self.held or self._per_hour):
+        if not (self.held or self._hours):
             return self._left_out
         return {**dict(self._beyond_hour()), **dict(self._beyond_limits()), **self._left_out}
 
@@ -271,41 +269,16 @@ class Places:
         return self._dear
 
     def _beyond_hour(self, *, together: bool = False) -> Iterator[tuple[str, str]]:
-        """Closed VMs that would cost too much by the hour, with those of their pool before them.
-
-        Those of all pools are added up in turns where they are to be opened `together`.
-        """
-        rooms = {pool: limit - self._costs(pool) for pool, limit in self._per_hour.items()}
-        pools: dict[str, list[Vm]] = {}
-        for vm in self._places.values() if rooms else ():
-            if vm.terms is not None and vm.id not in self._at and vm.id not in self._left_out:
-                pools.setdefault(vm.terms.pool, []).append(vm)
-        order = (vm for turn in zip_longest(*pools.values()) for vm in turn if vm is not None)
-        sums: dict[str, float] = {}
-        for vm in order:
-            pool = "" if vm.terms is None else vm.terms.pool
-            adds = {pool: pool, "": "" if together else pool}
-            beyond = [name for name, of in adds.items() if _beyond(rooms, name, _more(sums, of, vm))]
-            if beyond:
-                yield vm.id, self._too_dear(beyond[0])
-                continue
-            sums.update({of: _more(sums, of, vm) for of in {"", pool}})
+        """Closed VMs that would cost too much by the hour; see `HourLimits.beyond`."""
+        closed = (vm for i, vm in self._places.items() if i not in self._at and i not in self._left_out)
+        return self._hours.beyond(closed, together=together)
 
     def over_hour(self, vm_ids: Iterable[str]) -> str:
         """Which limit per hour would be crossed if the closed ones of these VMs were opened; or empty."""
-        closed = [vm for i in dict.fromkeys(vm_ids) if i not in self._at and (vm := self._places.get(i))]
-        for pool, limit in self._per_hour.items() if closed else ():
-            adds = [vm for vm in closed if not pool or (vm.terms is not None and vm.terms.pool == pool)]
-            costs = self._costs(pool)
-            if adds and costs + math.fsum(vm.price_per_hour for vm in adds) > limit + _DUST:
-                self._dear = None  # the cost of fixed VMs may have changed
-                return self._too_dear(pool)
-        return ""
-
-    def _too_dear(self, pool: str) -> str:
-        whose, costs = (f"pool {pool}", "costs") if pool else ("all VMs", "cost")
-        has = f"{costs} ${self._costs(pool):.4g}"
-        return f"is not opened: {whose} may cost ${self._per_hour[pool]:.10g} per hour, and {has}"
+        closed = (vm for i in dict.fromkeys(vm_ids) if i not in self._at and (vm := self._places.get(i)))
+        if why := self._hours.over(closed):
+            self._dear = None  # the cost of fixed VMs may have changed
+        return why
 
     def _costs(self, pool: str) -> float:
         """What open VMs of a pool cost per hour; all VMs where the name is empty."""
@@ -360,7 +333,7 @@ class Places:
     @property
     def may_open(self) -> bool:
         """Whether a job could be put where no agent is yet."""
-        if not (self.held or self._per_hour):
+        if not (self.held or self._hours):
             return bool(self._to_come)
         return not self._to_come.keys() <= self.left_out.keys()
 
@@ -451,14 +424,6 @@ class Places:
         told = [*told[:-2], " and ".join(told[-2:])]
         due_at = max((_due_at(self._at[i]) for i in names if i in self._at), default=self._turn.now)
         return f"waits for {', '.join(told)} to boot (due at {clock(due_at)})"
-
-
-def _beyond(rooms: Mapping[str, float], name: str, dollars: float) -> bool:
-    return name in rooms and dollars > rooms[name] + _DUST
-
-
-def _more(sums: Mapping[str, float], of: str, vm: Vm) -> float:
-    return sums.get(of, 0.0) + vm.price_per_hour
 
 
 def _due_at(lease: Lease) -> float:

@@ -1,0 +1,65 @@
+"""Limits of what open VMs cost per hour, of pools and of all VMs; the same rule in both worlds."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import zip_longest
+
+from environment.types import Vm
+
+#: Dollars per hour that are none: an error of rounding.
+_DUST = 1e-9
+
+
+class HourLimits:
+    """The most that open VMs may cost per hour, by pool; an empty name means all VMs."""
+
+    def __init__(self, per_hour: Mapping[str, float], costs: Callable[[str], float]) -> None:
+        """`costs` gives what open VMs of a pool cost per hour now; of an empty name, all VMs."""
+        self._per_hour, self._costs = per_hour, costs
+
+    def __bool__(self) -> bool:
+        return bool(self._per_hour)
+
+    def beyond(self, closed: Iterable[Vm], *, together: bool = False) -> Iterator[tuple[str, str]]:
+        """VMs of pools among these, by id, that would be too dear with those of their pool before them; why.
+
+        Those of all pools are added up in turns where they are to be opened `together`.
+        """
+        rooms = {pool: limit - self._costs(pool) for pool, limit in self._per_hour.items()}
+        pools: dict[str, list[Vm]] = {}
+        for vm in closed if rooms else ():
+            if vm.terms is not None:
+                pools.setdefault(vm.terms.pool, []).append(vm)
+        order = (vm for turn in zip_longest(*pools.values()) for vm in turn if vm is not None)
+        sums: dict[str, float] = {}
+        for vm in order:
+            pool = "" if vm.terms is None else vm.terms.pool
+            adds = {pool: pool, "": "" if together else pool}
+            beyond = [name for name, of in adds.items() if _beyond(rooms, name, _more(sums, of, vm))]
+            if beyond:
+                yield vm.id, self._too_dear(beyond[0])
+                continue
+            sums.update({of: _more(sums, of, vm) for of in {"", pool}})
+
+    def over(self, closed: Iterable[Vm]) -> str:
+        """Which limit would be crossed if all these VMs were opened, in words; empty when none would."""
+        vms = [*closed]
+        for pool, limit in self._per_hour.items() if vms else ():
+            adds = [vm for vm in vms if not pool or (vm.terms is not None and vm.terms.pool == pool)]
+            costs = self._costs(pool)
+            if adds and costs + math.fsum(vm.price_per_hour for vm in adds) > limit + _DUST:
+                return self._too_dear(pool)
+        return ""
+
+    def _too_dear(self, pool: str) -> str:
+        whose, costs = (f"pool {pool}", "costs") if pool else ("all VMs", "cost")
+        has = f"{costs} ${self._costs(pool):.4g}"
+        return f"is not opened: {whose} may cost ${self._per_hour[pool]:.10g} per hour, and {has}"
+
+
+def _beyond(rooms: Mapping[str, float], name: str, dollars: float) -> bool:
+    return name in rooms and dollars > rooms[name] + _DUST
+
+
+def _more(sums: Mapping[str, float], of: str, vm: Vm) -> float:
+    return sums.get(of, 0.0) + vm.price_per_hour
