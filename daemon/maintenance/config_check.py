@@ -30,7 +30,7 @@ from daemon.disk.run_as import own_rights
 from daemon.maintenance.user_checks import cannot_run, doubtful_proxies, lacks_admin
 from daemon.notifications.otel_collector import target_of
 from daemon.notifications.signed_post import secret_of, trusted
-from daemon.substrate.provider_setup import check_pools, foreign_provider, places_of
+from daemon.substrate.provider_setup import check_pools, foreign_provider, places_of, too_low
 from environment.clusters.cluster_files import cluster_file, load_cluster
 from environment.resources import told, total
 from environment.types import Vm
@@ -260,6 +260,8 @@ def _budget(config: Config, folder: Path) -> str:
     check_pools(config, folder, "budget")
     if config.budget is None:
         return "none"
+    if why := too_low(config, _vms(config, folder)):
+        raise _DoubtError(why)
     hold, per_day = config.budget.hold, config.budget.per_day or config.budget.dollars_per_day
     if per_day is None:
         return "limits per hour or month, or of pools"

@@ -1,6 +1,6 @@
 """VM provider of this daemon's config, and the VMs that it may open."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from daemon.store.job_store import Store
 from daemon.substrate.embedded_mesos import with_disk
 from daemon.vms.termination_endpoint import vm_keys
 from environment.clusters.cluster_files import cluster_file, load_cluster
+from environment.clusters.dollar_limits import affordable
 from environment.types import Vm
 from framework.mesos.bounded_http import Credentials
 from framework.mesos.session import SessionOptions
@@ -28,6 +29,15 @@ def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:
     if config.provider is None or config.provider.name == "embedded":
         places = tuple(replace(vm, resources=with_disk(vm)) for vm in places)
     return places
+
+
+def too_low(config: Config, vms: Sequence[Vm]) -> str:
+    """Under which limit per hour of the budget none of these VMs is ever opened; empty when there is none."""
+    try:
+        affordable(config.budget.per_hour if config.budget else {}, vms)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def check_pools(config: Config, folder: Path, section: str = "") -> None:

@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+from conf.loader import ConfigError
+from conf.util.counted import counted
 from conf.util.gc_pause import uncollected
+from environment.clusters.dollar_limits import affordable
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.simulation.auto_jobs import AutoJobs
 from environment.simulation.durations.endless_jobs import kept_off
@@ -19,16 +22,27 @@ def admitted(
 ) -> tuple[World, dict[str, str]]:
     """The world of the jobs that fit the empty cluster, and why which others do not.
 
-    AutoSizeError where a size is left to Stoker that the simulator knows no effect of.
+    AutoSizeError where a size is left to Stoker that has no effect in the simulator, ConfigError for a limit
+    per hour under which no VM is ever opened.
     """
     vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles, options.sharing, auto=True)
     pace = Pace(options.fitted, workload) if options.fitted else None
     if pace is not None:
         jobs = pace.best(jobs, len(vms))
-    auto = AutoJobs(workload, jobs, vms, options, pace)
+    try:
+        rooms = affordable(options.per_hour, vms)
+    except ValueError as error:
+        raise ConfigError(f"budget: {error}") from error
+    auto = AutoJobs(workload, jobs, rooms, options, pace)
     jobs = tuple(job if job.id in auto else options.sizes.opened(job) for job in auto.jobs)
     jobs = kept_off(jobs, vms)
-    refused = refusals([job for job in jobs if job.id not in auto], vms) | auto.refused
+    fixed = [job for job in jobs if job.id not in auto]
+    refused, *others = (refusals(fixed, room) for room in rooms)
+    refused = {job_id: why for job_id, why in refused.items() if all(job_id in of for of in others)}
+    if refused and len(rooms[0]) < len(vms):
+        few = f" (with the {counted(len(rooms[0]), 'VM')} that may be open at once by dollars_per_hour)"
+        refused = {job_id: why + few for job_id, why in refused.items()}
+    refused |= auto.refused
     for job in jobs:
         if bad := [after.job for after in job.after if after.job in refused]:
             refused.setdefault(job.id, f"it comes after {bad[0]}, which is refused")

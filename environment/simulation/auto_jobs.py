@@ -54,15 +54,17 @@ class AutoJobs:
         self,
         workload: Workload,
         jobs: Sequence[Job],
-        vms: tuple[Vm, ...],
+        rooms: Sequence[tuple[Vm, ...]],
         options: SimulationOptions,
         pace: Pace | None,
     ) -> None:
         """`jobs` are those of the workload, with their true durations.
 
-        AutoSizeError where memory is left open of a job whose duration does not depend on it.
+        All VMs of any of the `rooms` may be open at once. AutoSizeError where memory is left open of a job
+        whose duration does not depend on it.
         """
-        self._vms, self._options, self._pace = vms, options, pace
+        self._rooms, self._options, self._pace = rooms, options, pace
+        self._vms = tuple({vm.id: vm for room in rooms for vm in room}.values())
         self._places = {job.id: place for place, job in enumerate(jobs)}
         self._within: dict[str, OpenShape] = {}
         #: The jobs, with the numbers of executors that follow from curves of their types.
@@ -131,7 +133,7 @@ class AutoJobs:
     def sized(self, truth: Job, belief: Job, vms: Sequence[Vm]) -> tuple[Job, Job]:
         """A job that arrives, as it is and as it is believed to be, with the size that is chosen for it.
 
-        It is chosen among `vms`, those that are there; among all where these have no room for it.
+        It is chosen for `vms`, those that are there; for all where these have no room for it.
         """
         at, within = truth.submitted_at, self._within[truth.id]
         own = self._own(truth.type, at) if names_type(truth.type) else []
@@ -166,7 +168,9 @@ class AutoJobs:
     def _fits(self, job: Job, vms: Sequence[Vm], shape: JobShape) -> bool:
         """Whether the job could run at this size on these VMs, and within the limits of its queue."""
         found, sharing = self._shaped(job, shape), self._options.sharing
-        if refusals((found,), vms):
+        there = {vm.id for vm in vms}
+        rooms = ([vm for vm in room if vm.id in there] for room in self._rooms)
+        if all(refusals((found,), room) for room in rooms):
             return False
         line = sharing.queues.line(job.queue) if sharing and sharing.queues else ()
         parts = [(smallest(found.size, found.min_cpus), found.fewest)]

@@ -3,6 +3,7 @@
 The kernel counts the cpus and memory that they hold, the world the jobs there, the meter the charges.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, MEMORY, NOTHING, THOUSANDTHS, Resources
 from environment.simulation.faults.spot_supply import SpotSupply
+from environment.simulation.hour_limits import SimulatedHourLimits
 from environment.simulation.results.billing import Meter
 from environment.types import IntArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
@@ -32,11 +34,12 @@ class SimulatedCluster:
         meter: Meter,
         availability: Mapping[str, SpotTrace],
         seed: int,
+        per_hour: Mapping[str, float],
     ) -> None:
         """`vms` with the beliefs about them; `jobs` are all that may run there.
 
-        `availability` of spot pools, by pool, is played from a time that `seed` draws. Call `reprice` before
-        the first view.
+        `availability` of spot pools, by pool, is played from a time that `seed` draws; `per_hour` limits what
+        open VMs cost. Call `reprice` before the first view.
         """
         self._batch, self._vms, self._meter = batch, vms, meter
         self.ids = [vm.id for vm in vms]
@@ -55,6 +58,8 @@ class SimulatedCluster:
         self.left_out: dict[str, str] = {}
         #: Spot pools with a recorded availability; None without any.
         self.supply = SpotSupply(availability, seed, batch, vms) if availability else None
+        #: Limits per hour of what open VMs cost.
+        self.hours = SimulatedHourLimits(per_hour, batch, vms)
         #: When prices change next, seconds.
         self.price_changes = 0.0
 
@@ -88,9 +93,22 @@ class SimulatedCluster:
             ),
             executors=state.held[0, shown].copy(),
             running=tuple(running),
-            left_out=self.left_out | ({} if self.supply is None else self.supply.left_out()),
+            left_out=self.not_opened() | self.left_out,
             openings=self._openings(),
         )
+
+    def not_opened(self) -> dict[str, str]:
+        """Reasons why closed VMs are not opened now, by id."""
+        return self.hours.left_out() | ({} if self.supply is None else self.supply.left_out())
+
+    def opens(self, vms: Sequence[int]) -> bool:
+        """Whether a job may be placed on these VMs, by number, where closed ones are opened for it."""
+        return not self.hours.over(vms) and (self.supply is None or self.supply.open(vms))
+
+    def next_opening(self) -> float:
+        """Time at which VMs that are not opened now may be; infinity when there are none."""
+        retry = math.inf if self.supply is None else self.supply.next_retry()
+        return min(retry, self.hours.next_change())
 
     def _openings(self) -> Openings | None:
         """Open VMs; None where all are, always."""

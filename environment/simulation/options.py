@@ -53,6 +53,8 @@ class SimulationOptions:
     prices: Mapping[str, PriceHistory] = field(default_factory=dict)
     #: Number of VMs of spot pools over time, by pool; others are always there, and interrupted at a rate.
     availability: Mapping[str, SpotTrace] = field(default_factory=dict)
+    #: Limits of what open VMs cost per hour, dollars by pool; an empty name means all VMs.
+    per_hour: Mapping[str, float] = field(default_factory=dict)
     #: Losses on the way; none by default.
     losses: tuple[Loss, ...] = ()
     #: How sizes are chosen that jobs leave open, and whether others may be smaller too.

@@ -81,7 +81,7 @@ class World:
         #: The cost of all that.
         self.meter = Meter(self.batch, vms, options.prices)
         self._cluster = SimulatedCluster(
-            self.batch, believed_vms, jobs, self.meter, options.availability, options.seed
+            self.batch, believed_vms, jobs, self.meter, options.availability, options.seed, options.per_hour
         )
         self._ids, self._take = self._cluster.ids, self._cluster.take
         self._arrivals = Arrivals(self.jobs)
@@ -218,8 +218,7 @@ class World:
     def place(self, request: PlacementRequest, place: Place) -> None:
         """Execute a decision about a request of the queue, unless its VMs cannot all be opened."""
         head, placement = self.head, self._cluster.numbers(place.placement)
-        supply = self._cluster.supply
-        if supply is not None and not supply.open(placement.tolist()):
+        if not self._cluster.opens(placement.tolist()):
             return
         if request.again:
             self.missing.place(request, placement.tolist(), request.granted(place))
@@ -347,9 +346,9 @@ class World:
         running = [completion_heap.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
         arrives = [] if (at := self._arrivals.next_at(self.now)) is None else [at]
         later = math.inf if self._in_order is None else self._in_order.next_change(self.now)
-        supply = self._cluster.supply
-        # A pool that refused may be tried again, by jobs that wait.
-        retry = supply.next_retry() if supply is not None and self.queue() else math.inf
+        # A pool that refused, or was too dear, may be tried again, by jobs that wait.
+        waits = (self._cluster.supply is not None or self._cluster.hours) and self.queue()
+        retry = self._cluster.next_opening() if waits else math.inf
         if not (running or arrives or min(later, retry) < math.inf):
             return None
         soon = [retry, self.missing.next_due(), self._losses.next_at(), self._cluster.price_changes, later]

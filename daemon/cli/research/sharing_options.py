@@ -10,9 +10,11 @@ import typer
 
 from conf.util.counted import counted
 from daemon.cli.shared.errors import naming
+from daemon.cli.shared.options import notice
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
+    from conf.schema import Config
     from environment.queues.types import Sharing
     from environment.simulation.results.fairness import Fairness, Party
 
@@ -34,8 +36,8 @@ class SharingOptions:
         typer.Option(
             "--sharing",
             metavar="FILE",
-            help="Queues and the order of jobs: a file with the sections queues and sharing, such as a "
-            "daemon's config, or a name (teams).",
+            help="Queues, the order of jobs and limits per hour of VMs: a file with the sections queues, "
+            "sharing and budget, such as a daemon's config, or a name (teams).",
             show_default=False,
         ),
     ] = None
@@ -63,14 +65,27 @@ class SharingOptions:
         """Build the queues and the order; None where no option sets them. ConfigError for invalid options."""
         from conf.loader import build
         from conf.schema.sharing import SharingSpec
-        from environment.queues.types import Sharing
+        from environment.queues.types import Sharing, sharing_of
 
-        found = None if self.sharing is None else _read(self.sharing)
+        found = None
+        if self.sharing is not None:
+            config = _read(self.sharing)
+            found = sharing_of(config.sharing, config.queues)
         if self.order is None:
             return found
         words = [word.strip() for word in self.order.split(",")]
         spec = build(SharingSpec, {"order": words}, "--order")
         return replace(found or Sharing(), order=spec.order)
+
+    def per_hour(self) -> dict[str, float]:
+        """Limits of what open VMs cost per hour, by pool; an empty name means all VMs."""
+        budget = None if self.sharing is None else _read(self.sharing).budget
+        if budget is None:
+            return {}
+        every = (budget, *budget.pools.values())
+        if budget.per_day or any(of.dollars_per_day or of.dollars_per_month for of in every):
+            notice(f"{self.sharing}: budget: limits per day and month are not simulated, those per hour are")
+        return budget.per_hour
 
     def shown_by(self, runs: "Sequence[SimulatedRun]") -> 'Literal["queue", "user"] | None':
         """Whether the table is by queue or by user; None where no option asks for it."""
@@ -79,10 +94,9 @@ class SharingOptions:
         return "queue" if len({job.queue for run in runs for job in run.result.jobs}) > 1 else "user"
 
 
-def _read(name: str) -> "Sharing":
+def _read(name: str) -> "Config":
     from conf.loader import SHIPPED, ConfigError, find, load
     from conf.schema import Config
-    from environment.queues.types import sharing_of
 
     if Path(name).suffix:
         path = find(name)
@@ -92,10 +106,9 @@ def _read(name: str) -> "Sharing":
             known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yaml")))
             raise ConfigError(f"--sharing {name}: no such file; known are {known}, or a .yaml file")
     config = load(path, Config)
-    found = sharing_of(config.sharing, config.queues)
-    if found is None:
-        raise ConfigError(f"{path}: has neither queues nor sharing")
-    return found
+    if not (config.queues or config.sharing or config.budget):
+        raise ConfigError(f"{path}: has neither queues nor sharing nor budget")
+    return config
 
 
 def show(runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing: "Sharing | None") -> None:

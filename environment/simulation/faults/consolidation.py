@@ -189,8 +189,7 @@ class SimulatedConsolidation:
         fits &= (self._whole >= needed[:, None]).all(axis=0)
         for number in {each[0] for each in rest}:
             fits &= ~self._bars(self._running[number].job)
-        if self._cluster.supply is not None:
-            left_out = self._cluster.supply.left_out()
+        if left_out := self._cluster.not_opened():
             fits &= np.array([vm.id not in left_out for vm in self._vms])
         fits &= prices < least
         # A new VM of the type of one that closes would only be that one again.

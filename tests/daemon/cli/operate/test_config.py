@@ -173,6 +173,11 @@ def test_who_opens_vms(
         (("budget={dollars_per_day: 150.0}",), "ok", "$150.00 a day (UTC), then no VM is opened"),
         (("budget={dollars_per_month: 9.0}",), "ok", "limits per hour or month, or of pools"),
         (
+            ("mesos.cluster=clusters/elastic.yaml", "budget={dollars_per_hour: 0.1}"),
+            "warning",
+            "dollars_per_hour: 0.1 is less than the cheapest VM costs, $0.24",
+        ),
+        (
             ("mesos.cluster=clusters/demo.yaml", "budget={pools: {gpu: {dollars_per_day: 1}}}"),
             "error",
             "budget.pools.gpu: there is no pool gpu in clusters/demo.yaml; "
