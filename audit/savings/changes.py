@@ -107,7 +107,7 @@ def _commitment(plan: PlanSaving, cost: float, runs: int) -> Change:
         plan.error,
         runs,
         f"${paid} an hour for VMs at {price} on demand, used or not, and a load that goes on like in these "
-        f"{plan.days} days; other changes make it smaller",
+        f"{counted(plan.days, 'day')}; other changes make it smaller",
         f"in a daemon's config: commitments: {{plan: {{type: TYPE, dollars_per_hour: {paid}, discount: "
         f"{1 - plan.share:.2f}, since: YYYY-MM-DD, until: YYYY-MM-DD}}}}",
     )

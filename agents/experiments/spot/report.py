@@ -15,6 +15,7 @@ from agents.experiments.paired import (
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
 from agents.experiments.spot.runs import ON_DEMAND, SETUPS, SpotRun, SpotScene, play, read_records, scenes
+from conf.util.counted import counted
 
 #: Aims: so much less than on demand, and of the deadlines that are met there, so many.
 LESS, KEPT = 0.45, 0.99
@@ -35,7 +36,7 @@ def report(folder: Path, data: Path, seeds: SeedRange, runner: Runner, jobs: int
     parts = [HEAD.format(count=len(seeds), asked=asked, seeds=seeds, less=LESS, kept=KEPT, method=METHOD)]
     for scene in scenes():
         of_scene = [run for run in runs if run.scene == scene.name]
-        parts += [f"## {scene.name}\n", f"{len({run.seed for run in of_scene})} seeds.\n"]
+        parts += [f"## {scene.name}\n", f"{counted(len({run.seed for run in of_scene}), 'seed')}.\n"]
         parts.append(table(scene, of_scene))
     parts.append("## Records\n")
     parts += [f"* `{record.name}`: SHA-256 {record.digest}" for record in records]
