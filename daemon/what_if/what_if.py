@@ -88,6 +88,8 @@ class PolicyAhead:
     case: Case = field(default_factory=Case)
     #: Outcomes of the joining jobs, draw by draw.
     followed: tuple[FollowedJobs, ...] = ()
+    #: `dollars` and `completion` by draw, as policies have the same draws; empty where nothing was drawn.
+    drawn: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
 
 class WhatIfService:
@@ -141,12 +143,14 @@ class WhatIfService:
         own: bool = False,
         who: str = "",
         past: RecordedJobs | None = None,
+        varied: bool = False,
     ) -> tuple[Present, list[PolicyAhead]]:
         """Play the present state in each case under each policy on so many draws, as far as time permits.
 
         RejectedError when a case is impossible, a policy may not be chosen, or too much is asked, at once or
         by this user. The answers are case by case, in each policy by policy. `own`: the daemon asks itself. A
-        `past` is played instead of the present state, once: its durations are known.
+        `past` is played instead of the present state, once: its durations are known. `varied`: on so many
+        draws around them.
         """
         crew = self._own if own else self._users
         check_size(cases)
@@ -165,7 +169,7 @@ class WhatIfService:
             shown = [case.of(present) for case in cases]
             count = len(crew.workers)
             shares: list[tuple[int | None, ...]] = [(None,)]
-            if past is None:
+            if past is None or varied:
                 shares = [tuple(range(first, draws, count)) for first in range(count)]
             asked = tuple((name, dict(options)) for name, options in policies)
             scenes = tuple(
@@ -226,6 +230,7 @@ def _summed(
     """Sum up one policy's draws; `each` iterates over jobs, of which there may be very many."""
     mine = [answer for answer in told if answer.policy == number]
     failure = next((answer.failure for answer in mine if answer.failure), "")
+    draws = [answer.draw for answer in mine if answer.played is not None]
     played = [answer.played for answer in mine if answer.played is not None]
     if failure or not played:
         return PolicyAhead(name, options, 0, failure=failure or f"no draw was finished within {seconds:g} s")
@@ -260,6 +265,11 @@ def _summed(
         played[0].never,
         fallback_share=fmean(draw.fallback_share for draw in played),
         followed=tuple(draw.followed for draw in played if draw.followed is not None),
+        drawn={
+            draw: (each.dollars, completion)
+            for draw, each, completion in zip(draws, played, completions, strict=True)
+            if draw is not None
+        },
     )
 
 

@@ -52,8 +52,9 @@ def play_ahead(
 
     With a `seed` the jobs' durations are drawn, those of running jobs given that they run still, and with
     `errors` by the joint errors of beliefs; without a seed they are the believed ones. The durations of
-    finished jobs are known, by id, from `took`, though not to the policy. For jobs to `follow`, by id, the
-    outlook of all of them as one is returned, if all run. StuckError when the policy waits for ever.
+    finished jobs are known, by id, from `took`, though not to the policy; with a `seed` they vary around
+    that by the job's spread, as in another run. For jobs to `follow`, by id, the outlook of all of them as
+    one is returned, if all run. StuckError when the policy waits for ever.
     """
     options = options or SimulationOptions()
     draw = None if seed is None else np.random.default_rng(seed)
@@ -198,8 +199,9 @@ def _taking(
 ) -> Job:
     """A waiting job with its true duration."""
     if job.id in took:
-        return replace(job, expected_duration=took[job.id])
-    seconds, spread = _known(job.expected_duration, job.spread) if errors is None else errors.of(job)
+        seconds, spread = took[job.id], job.spread
+    else:
+        seconds, spread = _known(job.expected_duration, job.spread) if errors is None else errors.of(job)
     if draw is not None:
         seconds = _drawn(seconds, spread, draw.random())
     return replace(job, expected_duration=seconds)

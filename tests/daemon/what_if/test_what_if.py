@@ -391,6 +391,22 @@ def test_a_time_that_is_over_is_played_with_what_jobs_took(
     assert other.assumes(present) == (), "what waits now is not played at all"
 
 
+def test_a_time_that_is_over_is_drawn_around_what_jobs_took(loop: Loop) -> None:
+    """Policies have the same draws of it, so their costs may be paired; the mean is that of the record."""
+    records = [
+        came(1, 1000.0, placed_at=1000.0, started_at=1000.0, finished_at=1050.0),
+        came(2, 1005.0, placed_at=1050.0, started_at=1050.0, finished_at=1120.0),
+    ]
+    past = recorded(pages(records), 1000.0)
+    _, (ff, rr) = loop.ask([("ff", {}), ("rr", {})], draws=40, seconds=60.0, past=past, varied=True)
+    assert (ff.draws, sorted(ff.drawn), ff.drawn) == (40, [*range(40)], rr.drawn)
+    ends = [completion for _, completion in ff.drawn.values()]
+    assert min(ends) < max(ends)
+    assert sum(ends) / 40 == pytest.approx((50.0 + 115.0) / 2, rel=0.03)
+    _, (once,) = loop.ask([("ff", {})], draws=40, seconds=60.0, past=past)
+    assert (once.draws, once.drawn) == (1, {})
+
+
 def test_who_sees_own_jobs_alone_asks_of_no_time_that_is_over(tmp_path: Path) -> None:
     """A user with own jobs only may not replay a past period, as its cost reveals others' jobs."""
     store = Store(f"sqlite:///{tmp_path}/stoker.db")
