@@ -104,6 +104,17 @@ class ShadowStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PromotionStatus:
+    """A promoted policy and the earlier one, with the latest comparison of both, in words."""
+
+    promoted: str
+    earlier: str
+    at: float
+    seen: str
+    taken_back: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyStatus:
     """The acting policy, and since the start its decisions and the number of replaced ones.
 
@@ -123,6 +134,7 @@ class PolicyStatus:
     cut_short: int = 0
     guarded: int = 0
     shadow: ShadowStatus | None = None
+    promotion: PromotionStatus | None = None
 
     @property
     def fallback_share(self) -> float:

@@ -16,9 +16,10 @@ from agents.registry import PolicyError, is_ours
 from agents.trial import tried
 from conf.schema import Config, PolicyChoice
 from daemon.core.errors import RejectedError
-from daemon.core.status import PolicyStatus
+from daemon.core.status import PolicyStatus, PromotionStatus
 from daemon.policy.policy_runner import PolicyRunner
 from daemon.policy.policy_state import Memory
+from daemon.policy.promotion import Promotion
 from daemon.policy.shadow_policy import Shadow
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
@@ -49,9 +50,12 @@ class PolicySwitch:
         self._store = store
         self._deciders = self._make_deciders(self._kept("policy", config.policy) or config.policy)
         self._shadow = self._make_shadow(self._kept("shadow", config.shadow))
+        self._promotion = self._kept_promotion()
         #: Policies that were switched off; closed by the loop, which may still be using them.
         self._retired: list[PolicyRunner | Shadow] = []
         self._lock = Lock()
+        #: Held while the acting policy is stored and switched, so that both agree.
+        self._switching = Lock()
 
     def acting(self) -> PolicyRunner:
         """Runner of the acting policy, watched by the shadow; closes runners that were switched off."""
@@ -86,7 +90,8 @@ class PolicySwitch:
         """Status of the acting policy and of the shadow."""
         with self._lock:
             shadow = None if self._shadow is None else self._shadow.status()
-            return replace(self._deciders.status(), shadow=shadow)
+            promotion = None if self._promotion is None else _status_of(self._promotion)
+            return replace(self._deciders.status(), shadow=shadow, promotion=promotion)
 
     def trouble(self) -> str:
         """Repeated failure of the acting policy, in words; empty when it works."""
@@ -94,20 +99,75 @@ class PolicySwitch:
             return self._deciders.trouble
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
-        """Switch the acting policy from the next round on; RejectedError when it cannot be made or stored."""
+        """Switch the acting policy from the next round on; RejectedError when it cannot be made or stored.
+
+        That ends the watch over a promoted policy.
+        """
         self.check_allowed(name)
+        chosen, deciders = self._tried(name, options)
+        with self._switching:
+            self._switch(chosen, deciders, None)
+        log.info("set", name=name, options=dict(options))
+        return self.status()
+
+    def promote(self, promotion: Promotion, why: str) -> None:
+        """Switch to a policy that is watched from now on; RejectedError as in `set_policy`.
+
+        RejectedError, too, when another policy acts now than the one that it was compared with.
+        """
+        self.check_allowed(promotion.promoted.name)
+        chosen, deciders = self._tried(promotion.promoted.name, promotion.promoted.options)
+        with self._switching:
+            if self._deciders.config != promotion.earlier:
+                deciders.close()
+                raise RejectedError(409, "Not promoted", "the policy was changed meanwhile")
+            self._switch(chosen, deciders, promotion, why)
+        log.info("promoted", name=chosen.label, earlier=promotion.earlier.label, why=why)
+
+    def promotion(self) -> Promotion | None:
+        """The watched promotion; None where there is none, or it was taken back."""
+        with self._lock:
+            promotion = self._promotion
+        return None if promotion is None or promotion.taken_back else promotion
+
+    def judged(self, before: Promotion, after: Promotion, why: str) -> bool:
+        """Store the state of a watch; with `taken_back` the earlier policy acts again, because of `why`.
+
+        Returns whether that changed something: not when the watch has ended meanwhile. RejectedError.
+        """
+        made = None
+        if after.taken_back:
+            self.check_allowed(after.earlier.name)
+            made = self._tried(after.earlier.name, after.earlier.options)[1]
+        with self._switching:
+            if self._promotion is not before:
+                if made is not None:
+                    made.close()
+                return False
+            if made is not None:
+                self._switch(after.earlier, made, after, why)
+            else:
+                self._keep("policy", self._config.policy, after.promoted, None, after)
+                with self._lock:
+                    self._promotion = after
+        return True
+
+    def _tried(self, name: str, options: Mapping[str, Any]) -> tuple[PolicyChoice, PolicyRunner]:
         try:
             chosen = PolicyChoice(name=name, **options)
             tried(name, chosen.options, self._config.decision_timeout)
-            deciders = self._make_deciders(chosen)
+            return chosen, self._make_deciders(chosen)
         except (PolicyError, ValueError, TypeError) as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
-        self._keep("policy", self._config.policy, chosen, deciders)
+
+    def _switch(
+        self, chosen: PolicyChoice, deciders: PolicyRunner, promotion: Promotion | None, why: str = ""
+    ) -> None:
+        text = f"{chosen.label}: {why}" if why else chosen.label
+        self._keep("policy", self._config.policy, chosen, deciders, promotion, text)
         with self._lock:
             self._retired.append(self._deciders)
-            self._deciders = deciders
-        log.info("set", name=name, options=dict(options))
-        return self.status()
+            self._deciders, self._promotion = deciders, promotion
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
         """Switch the shadow policy, or turn it off; RejectedError when it cannot be made or stored."""
@@ -120,7 +180,8 @@ class PolicySwitch:
             shadow = self._make_shadow(chosen)
         except (PolicyError, ValueError, TypeError) as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
-        self._keep("shadow", self._config.shadow, chosen, shadow)
+        label = "none" if chosen is None else chosen.label
+        self._keep("shadow", self._config.shadow, chosen, shadow, text=label)
         with self._lock:
             if self._shadow is not None:
                 self._retired.append(self._shadow)
@@ -177,23 +238,35 @@ class PolicySwitch:
             return configured
         return chosen
 
+    def _kept_promotion(self) -> Promotion | None:
+        """The watched promotion of an earlier daemon, where its policy acts still."""
+        kept = json.loads(self._store.facts.get("policy") or "{}")
+        if "promotion" not in kept or kept["configured"] != _plain(self._config.policy):
+            return None
+        return Promotion.of(kept["promotion"]) if kept["chosen"] == _plain(self._deciders.config) else None
+
     def _keep(
         self,
         key: str,
         configured: PolicyChoice | None,
         chosen: PolicyChoice | None,
         made: PolicyRunner | Shadow | None,
+        promotion: Promotion | None = None,
+        text: str | None = None,
     ) -> None:
+        """Store a choice, with an event of that text; `made` is closed where that fails."""
         kept = {"configured": _plain(configured), "chosen": _plain(chosen)}
+        if promotion is not None:
+            kept["promotion"] = promotion.plain()
+        happened = [] if text is None else [self._changed(key, text)]
         try:
-            self._store.facts.put(key, json.dumps(kept, sort_keys=True), [self._changed(key, chosen)])
+            self._store.facts.put(key, json.dumps(kept, sort_keys=True), happened)
         except StoreError as error:
             if made is not None:
                 made.close()
             raise RejectedError(503, "The job store is not available", str(error)) from error
 
-    def _changed(self, key: str, chosen: PolicyChoice | None) -> HistoryEvent:
-        text = "none" if chosen is None else chosen.label
+    def _changed(self, key: str, text: str) -> HistoryEvent:
         return HistoryEvent(
             self._now(), None, "shadow changed" if key == "shadow" else "policy changed", text
         )
@@ -201,3 +274,8 @@ class PolicySwitch:
 
 def _plain(policy: PolicyChoice | None) -> Any:
     return None if policy is None else json.loads(json.dumps(policy.model_dump()))
+
+
+def _status_of(promotion: Promotion) -> PromotionStatus:
+    promoted, earlier = promotion.promoted.label, promotion.earlier.label
+    return PromotionStatus(promoted, earlier, promotion.at, promotion.seen, promotion.taken_back)

@@ -42,6 +42,7 @@ class Service:
         #: Parts that the API calls directly; see `Scheduler`.
         self.applications, self.vms = parts.submissions.applications, parts.vms.endpoint
         self.queues, self.foresight = parts.queues.service, parts.forecasts.what_if
+        self.promotions = parts.forecasts.promotions
         self.webhooks, self.stages = parts.base.notifications, parts.stages
         self.uploads = parts.launching.launcher.uploads
         #: When all VMs were last charged for on request, in monotonic seconds.
