@@ -21,6 +21,7 @@ MANY_IMPORTS = {
     "daemon/cli/profile/validate_simulator.py": 19,
     "daemon/cli/research/simulate.py": 18,
     "daemon/http/routes/jobs/dry_run.py": 19,
+    "daemon/http/server/scheduler_interface.py": 16,
     "daemon/launch/launcher.py": 18,
     "daemon/maintenance/config_check.py": 20,
     "daemon/scheduler/build.py": 16,

@@ -1283,6 +1283,17 @@ class Outcome(TypedDict):
     """That price for the job's duration, dollars; null where the duration is unknown."""
 
 
+class Paired(TypedDict):
+    """Mean relative difference of the candidate to the acting policy over the same draws."""
+
+    mean: float
+    """The mean; -0.01 is 1 % less."""
+    error: float | None
+    """Its standard error; null where it is unknown."""
+    pairs: int
+    """Number of draws that both finished."""
+
+
 class Placed(TypedDict):
     """A VM on which executors would be placed."""
 
@@ -1325,6 +1336,8 @@ class Policy(TypedDict):
     """Accuracy of the estimates of waiting jobs since then."""
     shadow: Shadow | None
     """The shadow policy, which decides without effect."""
+    promotion: PromotionStatus | None
+    """The last promotion; null without one."""
 
 
 class PolicyAhead(TypedDict):
@@ -1407,6 +1420,44 @@ class Pool(TypedDict):
     """Number of open VMs: those in `vms` with this pool."""
     note: str
     """Why no further VM is opened now."""
+
+
+class Promoted(TypedDict):
+    """Comparison of a policy with the acting one, and the judgement."""
+
+    since: float
+    """Start of the simulation, seconds since the epoch."""
+    jobs: int
+    """Number of simulated jobs."""
+    ended: int
+    """Number of those that have ended."""
+    policies: list[PolicyAhead]
+    """The policy that acted, then the candidate; both without single jobs."""
+    cost: Paired | None
+    """Difference in cost; null where nothing was simulated."""
+    completion: Paired | None
+    """Difference in mean completion."""
+    promoted: bool
+    """Whether the candidate acts now."""
+    why: str
+    """Reason why it may not be promoted; empty where it may."""
+    assumes: list[str]
+    """The assumptions, in words."""
+
+
+class PromotionStatus(TypedDict):
+    """The last promotion, until a policy is set or the config names another one."""
+
+    promoted: str
+    """The promoted policy."""
+    earlier: str
+    """The policy that acted before."""
+    at: float
+    """Time of the promotion, seconds since the epoch."""
+    seen: str
+    """Latest comparison of the two, in words; empty before the first."""
+    taken_back: bool
+    """Whether the earlier one acts again, as the promoted one was dearer over a day."""
 
 
 class Queue(TypedDict):

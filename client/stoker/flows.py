@@ -249,9 +249,16 @@ def _unreadable(path: Path, error: OSError) -> StokerError:
 
 def what_if(asked: Mapping[str, Any]) -> Flow[Json]:
     """Request a forecast of the queue: the daemon plays for `seconds`, and before that waits for its turn."""
-    return ask(
-        "POST", "/v1/what-if", json=dict(asked), timeout=float(asked.get("seconds", 0.0)) + _TURN_SECONDS
-    )
+    return _play("/v1/what-if", asked)
+
+
+def promote(asked: Mapping[str, Any]) -> Flow[Json]:
+    """Request a promotion of a policy, with the waits of `what_if`."""
+    return _play("/v1/policy/promotion", asked)
+
+
+def _play(path: str, asked: Mapping[str, Any]) -> Flow[Json]:
+    return ask("POST", path, json=dict(asked), timeout=float(asked.get("seconds", 0.0)) + _TURN_SECONDS)
 
 
 def health() -> Flow[Json]:

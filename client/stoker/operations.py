@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Me,
         Policy,
         PolicyList,
+        Promoted,
         Queue,
         QueueList,
         Sparks,
@@ -282,6 +283,25 @@ class Operations:
         if name is None:
             return ask("DELETE", "/v1/policy/shadow")
         return ask("PUT", "/v1/policy/shadow", json={"name": name, **(options or {})})
+
+    @Operation
+    def promote_policy(
+        self,
+        name: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        since: float,
+        draws: int = 20,
+        seconds: float = 60.0,
+        dry_run: bool = False,
+    ) -> Flow[Promoted]:
+        """Let another policy decide if past jobs show that it is better; if not, `why` has the reason.
+
+        Those are the jobs `since` then, in seconds since the epoch. `seconds` limits the simulation.
+        """
+        policy = {"name": name, **(options or {})}
+        asked = {"policy": policy, "since": since, "draws": draws, "seconds": seconds, "dry_run": dry_run}
+        return flows.promote(asked)
 
     @Operation
     def comparison(self, limit: int = 20) -> Flow[Comparison]:

@@ -92,6 +92,7 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("PUT", "/v1/policy/shadow"): _OPERATE,
         ("DELETE", "/v1/policy/shadow"): _OPERATE,
         ("GET", "/v1/policy/comparison"): _ALL_JOBS,
+        ("POST", "/v1/policy/promotion"): _OPERATE,
         ("POST", "/v1/what-if"): _SUBMIT,
         ("GET", "/v1/queues"): _READ,
         ("GET", "/v1/queues/{path}"): _READ,

@@ -67,6 +67,21 @@ class ShadowBody(Body):
     """The error of the last one."""
 
 
+class PromotionStatusBody(Body):
+    """The last promotion, until a policy is set or the config names another one."""
+
+    promoted: Said
+    """The promoted policy."""
+    earlier: Said
+    """The policy that acted before."""
+    at: float
+    """Time of the promotion, seconds since the epoch."""
+    seen: Said
+    """Latest comparison of the two, in words; empty before the first."""
+    taken_back: bool
+    """Whether the earlier one acts again, as the promoted one was dearer over a day."""
+
+
 class HeldBody(Body):
     """Number of times that the first 90 % interval for a job held the outcome."""
 
@@ -116,6 +131,8 @@ class PolicyBody(Body):
     """Accuracy of the estimates of waiting jobs since then."""
     shadow: ShadowBody | None
     """The shadow policy, which decides without effect."""
+    promotion: PromotionStatusBody | None
+    """The last promotion; null without one."""
 
 
 class ComparisonQuery(Query):
@@ -203,9 +220,17 @@ class ComparisonBody(Body):
 def policy_body(status: PolicyStatus, coverage: Coverage) -> PolicyBody:
     """The acting policy, with the accuracy of estimates. Options that JSON does not know appear as texts."""
     shadow = None if status.shadow is None else _shadow_body(status.shadow)
+    promotion = None if status.promotion is None else carried(PromotionStatusBody, status.promotion)
     options = _options(status.options)
     held = {name: carried(HeldBody, getattr(coverage, name)) for name in ("start", "end", "cost")}
-    return carried(PolicyBody, status, options=options, shadow=shadow, estimates=CoverageBody(**held))
+    return carried(
+        PolicyBody,
+        status,
+        options=options,
+        shadow=shadow,
+        promotion=promotion,
+        estimates=CoverageBody(**held),
+    )
 
 
 def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:

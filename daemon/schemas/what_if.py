@@ -1,9 +1,11 @@
 """Bodies of the API about the forecast of the queue."""
 
+import math
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from agents.experiments.paired import PairedDifference
 from conf.schema import Cluster, PolicyChoice
 from conf.schema.documented_model import DocumentedModel
 from conf.schema.fields import Name
@@ -11,6 +13,7 @@ from conf.schema.sharing import Order
 from daemon.auth.permits import Permit
 from daemon.schemas.base import Body, IntervalBody, Said, interval_body
 from daemon.what_if.cases import Case, Present, always
+from daemon.what_if.promotions import PromotionAnswer
 from daemon.what_if.what_if import JobForecast, PolicyAhead
 from environment.pools import IdleTimeout
 from environment.simulation.durations.prediction_intervals import Interval
@@ -63,6 +66,24 @@ class WhatIf(DocumentedModel):
     since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Simulate, instead of the queue, the jobs submitted since then (seconds since the epoch), 5,000 at most,
     with their true durations: once, for any `draws`. Only for callers that may see all jobs."""
+
+
+class PromotionRequest(DocumentedModel):
+    """Request to promote a policy."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    policy: PolicyChoice
+    """The policy, with its options."""
+    since: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """Simulate the jobs submitted since then (seconds since the epoch): 5,000 at most, and 20 ended ones at
+    least."""
+    draws: Annotated[int, Field(ge=12, le=1000)] = 20
+    """Number of simulations, each with other durations; fewer when the time limit is reached."""
+    seconds: Annotated[float, Field(gt=0, le=120, allow_inf_nan=False)] = 60.0
+    """Time limit in seconds; a draw that is unfinished then does not count. Less than 12 decide nothing."""
+    dry_run: bool = False
+    """Whether only to report, and change nothing."""
 
 
 class JobAheadBody(Body):
@@ -142,6 +163,67 @@ class Ahead(Body):
     """Cause of waits that neither VMs nor policies change; empty without such waits."""
     assumes: list[Said]
     """The assumptions, in words."""
+
+
+class PairedBody(Body):
+    """Mean relative difference of the candidate to the acting policy over the same draws."""
+
+    mean: float
+    """The mean; -0.01 is 1 % less."""
+    error: float | None
+    """Its standard error; null where it is unknown."""
+    pairs: int
+    """Number of draws that both finished."""
+
+
+class Promoted(Body):
+    """Comparison of a policy with the acting one, and the judgement."""
+
+    since: float
+    """Start of the simulation, seconds since the epoch."""
+    jobs: int
+    """Number of simulated jobs."""
+    ended: int
+    """Number of those that have ended."""
+    policies: list[PolicyAheadBody]
+    """The policy that acted, then the candidate; both without single jobs."""
+    cost: PairedBody | None
+    """Difference in cost; null where nothing was simulated."""
+    completion: PairedBody | None
+    """Difference in mean completion."""
+    promoted: bool
+    """Whether the candidate acts now."""
+    why: Said
+    """Reason why it may not be promoted; empty where it may."""
+    assumes: list[Said]
+    """The assumptions, in words."""
+
+
+def promoted_body(found: PromotionAnswer, permit: Permit) -> Promoted:
+    """The answer to a promotion."""
+    ahead = ahead_body(found.present, [found.acting, found.candidate], permit)
+    return Promoted(
+        since=ahead.at,
+        jobs=len(found.past.jobs),
+        ended=len(found.past.took),
+        policies=[each.model_copy(update={"jobs": []}) for each in ahead.policies],
+        cost=_paired(found.found.cost),
+        completion=_paired(found.found.completion),
+        promoted=found.promoted,
+        why=found.why,
+        assumes=[
+            *ahead.assumes,
+            "each draw varies the durations by each job's spread, as in another run of the same jobs: the "
+            "standard errors are of that alone, and not of other jobs on other days",
+        ],
+    )
+
+
+def _paired(found: PairedDifference | None) -> PairedBody | None:
+    if found is None:
+        return None
+    error = found.error if math.isfinite(found.error) else None
+    return PairedBody(mean=found.mean, error=error, pairs=found.pairs)
 
 
 def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit, note: str = "") -> Ahead:

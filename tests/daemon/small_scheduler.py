@@ -10,7 +10,7 @@ from typing import Any, Self
 from weakref import finalize
 
 from agents.registry import PolicyError, create
-from conf.schema import Config, JobSpec, UploadsSection
+from conf.schema import Config, JobSpec, PolicyChoice, UploadsSection
 from daemon.core.cluster_status import ClusterStatus, PoolStatus, ProviderStatus, VmStatus
 from daemon.core.errors import RejectedError
 from daemon.core.estimate import Coverage, Estimate, IntervalCounts, Made
@@ -29,6 +29,7 @@ from daemon.submission.admission import Intake
 from daemon.submission.applications import Applications
 from daemon.vms.termination_endpoint import TerminationEndpoint
 from daemon.what_if.cases import Present
+from daemon.what_if.promotions import PromotionAnswer, Promotions
 from daemon.what_if.what_if import JobForecast, WhatIfService
 from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import Changes
@@ -55,6 +56,21 @@ class Foreseeing(WhatIfService):
 
     def _present(self) -> Present:
         return Present(make_view(make_vms(2)), ())
+
+
+class Promoting(Promotions):
+    """It gives the answer that a test expects; without one, too few jobs have ended."""
+
+    def __init__(self) -> None:
+        self.answer: PromotionAnswer | None = None
+        self.asked: dict[str, Any] = {}
+
+    def promote(self, chosen: PolicyChoice, since: float, **asked: Any) -> PromotionAnswer:
+        """The test's answer."""
+        self.asked = {"chosen": chosen, "since": since, **asked}
+        if self.answer is None:
+            raise RejectedError(422, "Too few jobs", "since: at least 20 jobs that have ended are needed")
+        return self.answer
 
 
 @dataclass(frozen=True)
@@ -99,6 +115,7 @@ class SmallScheduler:
         self.live_queues = LiveQueues(Config(), store)
         self.expected: dict[str, Estimate] = {}
         self.foresight = Foreseeing(Sizes(), lambda _: None)
+        self.promotions = Promoting()
         finalize(self, self.foresight.close)
         #: What is seen of its queues.
         self.seen: QueueSnapshot | None = None

@@ -118,6 +118,9 @@ ELSEWHERE = {
         "tests/daemon/end_to_end/test_end_to_end.py::test_an_executor_killed_in_the_middle_is_placed_again"
     ),
     "stoker profile run": "tests/daemon/cli/profile/test_profile.py::test_a_plan_is_measured_and_taken_up",
+    "stoker policy promote": (
+        "tests/daemon/cli/cluster/test_promotion.py::test_a_promotion_is_asked_for_and_shown"
+    ),
     "stoker profile compare": (
         "tests/daemon/cli/profile/test_compare_on_spark.py::test_every_policy_has_its_turn_and_what_is_done_is_kept"
     ),

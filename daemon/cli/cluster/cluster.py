@@ -1,13 +1,14 @@
 """The commands about the cluster and its policy: `cluster` and those under `policy`."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from daemon.cli.shared.errors import CommandError, naming
 from daemon.cli.shared.fetching import Fetched, fetches
-from daemon.cli.shared.options import ListOutput
+from daemon.cli.shared.options import ListOutput, option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -82,6 +83,55 @@ def set_policy(
     Example: stoker policy set lookahead:beta=0.5
     """
     return _status(client.set_policy(policy, _options(options or [])))
+
+
+@policy.command("promote")
+@fetches()
+def promote_policy(
+    client: "Stoker",
+    policy: Annotated[
+        str, typer.Argument(metavar="POLICY", help="The policy: greedy:beta=0.5, reinforce:beta=1, ...")
+    ],
+    since: Annotated[
+        str,
+        option("--since", "Replay the jobs since then: 7d, today (UTC), 2026-11-22T18:00.", "TIME"),
+    ] = "7d",
+    draws: Annotated[
+        int,
+        typer.Option("--draws", min=12, max=1000, help="Number of simulations, each with other durations."),
+    ] = 20,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds",
+            min=0.1,
+            max=120,
+            help="Time limit of the simulation, seconds; unfinished draws do not count.",
+        ),
+    ] = 60.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report; switch nothing.")] = False,
+) -> Fetched:
+    """Switch to a policy if past jobs show that it is better.
+
+    The jobs since then are replayed under both policies with the same draws of durations. The switch needs
+    a lower cost by two standard errors, and a mean completion that is not later by two. Otherwise the reason
+    is shown, and the exit code is 1. A promoted policy that is dearer over a day is taken back.
+
+    Example: stoker policy promote greedy:beta=0.5 --since 7d
+    """
+    from daemon.cli.cluster.what_if import patience
+    from daemon.cli.jobs.job_list import moment
+
+    start = moment(since, datetime.now().astimezone())
+    with patience(seconds):
+        answer = client.promote_policy(policy, since=start, draws=draws, seconds=seconds, dry_run=dry_run)
+
+    def tables(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.cluster import policy_tables
+
+        return policy_tables.promotion(answer)
+
+    return Fetched(answer, tables, exit_code=1 if answer["why"] else 0)
 
 
 @policy.command("shadow")

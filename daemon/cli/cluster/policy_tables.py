@@ -56,9 +56,55 @@ def policy(status: Json) -> RenderableType:
         rows.append(("shadow", _shadow(shadow)))
         if shadow["last_fault"]:
             rows.append(("its last fault", shadow["last_fault"]))
+    if promotion := status["promotion"]:
+        rows.append(("promotion", _promotion(promotion)))
     if status["busy"]:
         rows.append(("busy", f"for {render.duration(status['busy'])} with a decision that timed out"))
     return render.pairs(rows)
+
+
+def _promotion(found: Json) -> str:
+    text = f"{found['promoted']} over {found['earlier']}, {render.clock(found['at'])}"
+    if found["taken_back"]:
+        return f"{text}; taken back: {found['seen']}"
+    return f"{text}; cost {found['seen']}" if found["seen"] else f"{text}; not compared yet"
+
+
+def promotion(found: Json) -> Iterator[RenderableType]:
+    """The acting policy and the candidate on past jobs, their differences and the judgement."""
+    jobs = render.count(found["jobs"], "job")
+    yield render.wrapped(f"{jobs} since {render.clock(found['since'])}, {found['ended']} of them ended.")
+    rows = [
+        (
+            policy_text(each["name"], each["options"]),
+            str(each["draws"]),
+            render.money(each["dollars"] and each["dollars"]["mean"]),
+            render.duration(each["completion"] and each["completion"]["mean"]),
+            _share(each["fallback_share"]),
+        )
+        for each in found["policies"]
+    ]
+    rows.append(("difference", "", _difference(found["cost"]), _difference(found["completion"]), ""))
+    columns = ("policy", "draws", "cost", "mean completion", "fallback")
+    yield render.table(columns, rows, right=columns[1:])
+    if any(each["fixed"] for each in found["policies"]):
+        yield render.wrapped(
+            "No VM opens or closes here, so no policy changes the bill: cost is the price of VMs while jobs "
+            "hold them (eq. 4)."
+        )
+    yield render.wrapped("The errors are those of other durations of the same jobs, not of other days.")
+    label = policy_text(found["policies"][1]["name"], found["policies"][1]["options"])
+    if found["promoted"]:
+        yield render.wrapped(f"{label} acts now. It is taken back when it is dearer over a day.")
+    else:
+        yield render.wrapped(found["why"] or f"{label} would be promoted. Nothing was changed.")
+
+
+def _difference(found: Json | None) -> str:
+    if found is None:
+        return render.NONE
+    error = "unknown" if found["error"] is None else f"{100 * found['error']:.1f}"
+    return f"{100 * found['mean']:+.1f} ± {error} %"
 
 
 def _shadow(shadow: Json) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from daemon.scheduler.stage_timings import Stages
     from daemon.submission.applications import Applications
     from daemon.vms.termination_endpoint import TerminationEndpoint
+    from daemon.what_if.promotions import Promotions
     from daemon.what_if.what_if import JobForecast, WhatIfService
     from environment.types import Job
 
@@ -164,6 +165,11 @@ class Scheduler(LiveStatus, Protocol):
     @property
     def foresight(self) -> "WhatIfService":
         """Forecasts of the queue."""
+        ...
+
+    @property
+    def promotions(self) -> "Promotions":
+        """Promotions of policies."""
         ...
 
     @property

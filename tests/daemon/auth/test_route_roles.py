@@ -75,6 +75,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("PUT", "/v1/policy/shadow"): ("operate", {"name": "rr"}),
     ("DELETE", "/v1/policy/shadow"): ("operate", None),
     ("GET", "/v1/policy/comparison"): ("everybody", None),
+    ("POST", "/v1/policy/promotion"): ("operate", {"policy": "rr", "since": 0.0}),
     ("POST", "/v1/submissions/create"): ("submit", SUBMISSION),
     ("GET", "/v1/submissions/status/{submission_id}"): ("id read", None),
     ("POST", "/v1/submissions/kill/{submission_id}"): ("id submit", None),

@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import FastAPI, Query
+from fastapi import FastAPI, Query, Request
 
 from agents.registry import list_policies
 from conf.schema import PolicyChoice
+from daemon.auth.permits import permit_of
 from daemon.core.shadow_comparison import report
 from daemon.core.status import PolicyStatus
 from daemon.http.server.scheduler_interface import Leadership
@@ -18,6 +19,7 @@ from daemon.schemas.policies import (
     policy_body,
     policy_list,
 )
+from daemon.schemas.what_if import Promoted, PromotionRequest, promoted_body
 from daemon.store.job_store import Store
 
 
@@ -54,6 +56,27 @@ def add_policies(app: FastAPI, leadership: Leadership, store: Store) -> None:
     def drop_shadow() -> PolicyBody:
         """Stop the shadow policy."""
         return shown(leadership.leader().set_shadow(None, {}))
+
+    @app.post("/v1/policy/promotion")
+    def promote_policy(request: Request, asked: PromotionRequest) -> Promoted:
+        """Switch to another policy if recorded jobs show that it is better; else give the reason.
+
+        The jobs submitted since then are simulated on the current cluster under the acting policy and this
+        one, on the same draws of their durations. This one is promoted if its cost is lower by two standard
+        errors, its mean completion is not later by two, it failed no decision and no further job would wait
+        for ever. From then on the two are compared once an hour, and the earlier one acts again when the
+        promoted one is dearer by two standard errors over a day.
+        """
+        permit = permit_of(request)
+        found = leadership.leader().promotions.promote(
+            asked.policy,
+            asked.since,
+            draws=asked.draws,
+            seconds=asked.seconds,
+            who=permit.person.name,
+            dry_run=asked.dry_run,
+        )
+        return promoted_body(found, permit)
 
     @app.get("/v1/policy/comparison")
     def comparison(
