@@ -156,6 +156,7 @@ def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
             duration=run.held,
             input_mib=run.input_mib,
             resources=job.size.others,
+            auto={},  # as it was chosen
         )
         for run, job in finished
     )
