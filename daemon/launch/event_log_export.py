@@ -27,7 +27,7 @@ _HEAD = 1 << 20
 class SparkEventLog:
     """A job's event log: its files, below `folder`, and the application's id as Spark gave it.
 
-    The folder is the driver's, whose user may have changed it since.
+    The folder is the driver's. Its user may have changed it since.
     """
 
     job_id: str
