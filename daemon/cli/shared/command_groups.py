@@ -66,6 +66,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
         "list": "List policies and their options.",
         "show": "Show the acting policy.",
         "set": "Switch to another policy.",
+        "promote": "Switch to another policy if it is better.",
         "shadow": "Run a policy beside the acting one.",
         "compare": "Compare decisions of shadow and acting policy.",
     },
