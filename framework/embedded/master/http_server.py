@@ -138,9 +138,8 @@ class MasterConnection(asyncio.Protocol):
         self._headers: dict[str, str] = {}
         self._body = bytearray()
         self._in_head = True
-        self._head_bytes = 0
-        #: Since the head's end, without the body.
-        self._framing_bytes = 0
+        #: Of the head, or since its end without the body.
+        self._bytes = 0
 
     # asyncio
 
@@ -163,18 +162,14 @@ class MasterConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse; garbage ends the connection, and so does a head without end."""
-        self._head_bytes += len(data)
-        self._framing_bytes += len(data)
+        self._bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, UnicodeDecodeError):
             self._answer(text_response(400, "Failed to decode the request"), keep=False)
-        if self._in_head and self._head_bytes > _LONGEST_HEAD:
-            self._answer(text_response(431, f"headers longer than {_LONGEST_HEAD} bytes"), keep=False)
-        elif self._framing_bytes > _LONGEST_FRAMING:
-            self._answer(
-                text_response(431, f"more than {_LONGEST_FRAMING} bytes beside the body"), keep=False
-            )
+        longest = _LONGEST_HEAD if self._in_head else _LONGEST_FRAMING
+        if self._bytes > longest:
+            self._answer(text_response(431, f"headers longer than {longest} bytes"), keep=False)
         if len(self._body) > _LONGEST_REQUEST:
             self._answer(text_response(413, f"request longer than {_LONGEST_REQUEST} bytes"), keep=False)
 
@@ -200,14 +195,14 @@ class MasterConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Note that the body begins."""
-        self._in_head, self._head_bytes, self._framing_bytes = False, 0, 0
+        self._in_head, self._bytes = False, 0
         self._known = self._admission(self._parser.get_method().decode("latin-1"), self._headers)
         if self._known:
             self._strangers.pop(self, None)
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a known caller's body."""
-        self._framing_bytes -= len(body)
+        self._bytes -= len(body)
         if self._known:
             self._body += body
 
@@ -222,7 +217,7 @@ class MasterConnection(asyncio.Protocol):
             body=bytes(self._body),
             connection=self,
         )
-        self._body, self._in_head, self._head_bytes = bytearray(), True, 0
+        self._body, self._in_head, self._bytes = bytearray(), True, 0
         self._waiting.append((request, self._parser.should_keep_alive()))
         self._serve_waiting()
 

@@ -132,7 +132,7 @@ def test_a_body_of_small_chunks_is_read(mesos: Mesos) -> None:
 
 
 class Unread:
-    """A transport whose client leaves 100,000 bytes unread."""
+    """A transport with 100,000 bytes that its client has not read."""
 
     def __init__(self) -> None:
         self.aborted = False
