@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -39,7 +39,7 @@ class SparkEventLog:
 
     def open_file(self, name: str) -> int:
         """Open one of its files as `open_beneath` does; the caller closes the descriptor."""
-        return open_beneath(self.folder.parent, f"{self.folder.name}/{name}")
+        return _opened(self.folder, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,19 @@ def _logs_in(folder: Path, job_id: str) -> Iterator[SparkEventLog]:
             files.setdefault(name.parts[1], []).append(str(name))
     for top, names in files.items():
         if match := _NAME.fullmatch(top):
-            log = SparkEventLog(job_id, match["application"], folder, tuple(sorted(names)), 0.0)
-            yield replace(log, written_at=_written_at(log))
+            first, *_ = ordered = tuple(sorted(names))
+            yield SparkEventLog(job_id, match["application"], folder, ordered, _written_at(folder, first))
 
 
-def _written_at(log: SparkEventLog) -> float:
-    """When its first file was written; 0.0 for one that cannot be opened, as its reader will tell."""
+def _opened(folder: Path, name: str) -> int:
+    """Open a file of a driver's folder; a mount in place of the folder is refused, too."""
+    return open_beneath(folder.parent, f"{folder.name}/{name}")
+
+
+def _written_at(folder: Path, name: str) -> float:
+    """When a log's first file was written; 0.0 for one that cannot be opened, as its reader will tell."""
     try:
-        file = log.open_file(log.files[0])
+        file = _opened(folder, name)
     except OSError:
         return 0.0
     try:
