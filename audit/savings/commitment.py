@@ -49,9 +49,9 @@ def best_plan(runs: Iterable[JobRun], share: float) -> PlanSaving | None:
     days = np.unique(load.day)
     if len(days) < _LEAST_DAYS:
         return None
-    level = _level(load, share)
+    level = _level(load.dollars, load.hours, share)
     halves = [load.day % 2 == half for half in (0, 1)]
-    levels = [_level(_Load(load.dollars[on], load.hours[on], load.day[on]), share) for on in halves]
+    levels = [_level(load.dollars[on], load.hours[on], share) for on in halves]
     # The level for each piece is that of the other half.
     held_out = _saved(load, np.where(halves[0], levels[1], levels[0]), share)
     by_day = np.array([held_out[load.day == day].sum() for day in days])
@@ -87,11 +87,11 @@ def _load(runs: Iterable[JobRun]) -> _Load:
     return _Load(dollars[:-1][lasting], hours[lasting], at[:-1][lasting] // SECONDS_PER_DAY)
 
 
-def _level(load: _Load, share: float) -> float:
+def _level(dollars: FloatArray, hours: FloatArray, share: float) -> float:
     """The highest load that is reached for more than this share of the hours; 0.0 where none is."""
-    order = np.argsort(-load.dollars, kind="stable")
-    enough = np.cumsum(load.hours[order]) > share * load.hours.sum()
-    return float(load.dollars[order][enough.argmax()]) if enough.any() else 0.0
+    order = np.argsort(-dollars, kind="stable")
+    enough = np.cumsum(hours[order]) > share * hours.sum()
+    return float(dollars[order][enough.argmax()]) if enough.any() else 0.0
 
 
 def _saved(load: _Load, level: FloatArray | Sequence[float], share: float) -> FloatArray:
