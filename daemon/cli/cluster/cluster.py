@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from daemon.cli.cluster.what_if import PlaySeconds, patience
 from daemon.cli.shared.errors import CommandError, naming
 from daemon.cli.shared.fetching import Fetched, fetches
 from daemon.cli.shared.options import ListOutput, option
@@ -100,15 +101,7 @@ def promote_policy(
         int,
         typer.Option("--draws", min=12, max=1000, help="Number of simulations, each with other durations."),
     ] = 20,
-    seconds: Annotated[
-        float,
-        typer.Option(
-            "--seconds",
-            min=0.1,
-            max=120,
-            help="Time limit of the simulation, seconds; unfinished draws do not count.",
-        ),
-    ] = 60.0,
+    seconds: PlaySeconds = 60.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report; switch nothing.")] = False,
 ) -> Fetched:
     """Switch to a policy if past jobs show that it is better.
@@ -119,7 +112,6 @@ def promote_policy(
 
     Example: stoker policy promote greedy:beta=0.5 --since 7d
     """
-    from daemon.cli.cluster.what_if import patience
     from daemon.cli.jobs.job_list import moment
 
     start = moment(since, datetime.now().astimezone())

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from stoker import Stoker
 
 _TICK = 2.0
+#: Option of commands that play jobs, with the default of each.
+PlaySeconds = Annotated[
+    float,
+    typer.Option(
+        "--seconds",
+        min=0.1,
+        max=120,
+        help="Time limit of the simulation, seconds; unfinished draws do not count.",
+    ),
+]
 
 
 @fetches()
@@ -51,15 +61,7 @@ def what_if(
         int,
         typer.Option("--draws", min=1, max=1000, help="Number of simulations, each with other durations."),
     ] = 20,
-    seconds: Annotated[
-        float,
-        typer.Option(
-            "--seconds",
-            min=0.1,
-            max=120,
-            help="Time limit of the simulation, seconds; unfinished draws do not count.",
-        ),
-    ] = 5.0,
+    seconds: PlaySeconds = 5.0,
 ) -> Fetched:
     """Forecast the current queue under other policies, VMs or orders.
 
