@@ -376,7 +376,7 @@ class World:
         for number in reversed(state.heap[0, state.running[0] : before].tolist()):
             was, end = self._running.pop(number), float(state.end[0, number])
             vm_ids, sizes = self.missing.had(number, was)
-            steady = self.missing.steady(number)
+            steady = bool(self._auto) and self.missing.steady(number)
             self._growing.ended(number)
             if not was.grown:  # else its time says nothing of any number of executors
                 finished = number not in self.missing.given_up
