@@ -73,10 +73,13 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
     assert_the_ui_is_shown(job_id, daemon)
     os.kill(executor_pids(job_id, daemon)[f"{job_id}.0"], signal.SIGKILL)
     job = daemon.ended(job_id)
-    assert (job["state"], job["exit_code"], job["losses"]) == ("finished", 0, 1), job
+    assert (job["state"], job["exit_code"]) == ("finished", 0), job
     assert daemon.printed(job_id) == f"SUM {sum(x * x for x in range(12))}\n"
     assert [(t["number"], t["vm"]) for t in job["tasks"]] == [(n, "m1.large-1") for n in range(3)]
-    assert job["tasks"][0]["state"] == "failed"
+    failed = [task["number"] for task in job["tasks"] if task["state"] == "failed"]
+    # The last executor fails too where it comes up after its driver has stopped.
+    assert failed in ([0], [0, 2]), job
+    assert job["losses"] == len(failed), job
     assert job["cost"] == pytest.approx(sum(t["cost"] for t in job["tasks"]))
     assert 0 < job["duration"] <= job["completion"]
     decisions = daemon.client.explain(job_id)["explanations"]
