@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,16 @@ class RunningJob:
         expected = expected_of(self.job, taken, on, self.started_at, grown)
         sizes = () if taken == self.job.asked else taken
         return replace(self, vm_ids=(*on, *driver), expected=expected, sizes=sizes, grown=grown)
+
+
+class _AssumedEnds(NamedTuple):
+    """Believed ends of running jobs, where those of unknown duration take `unknown` seconds."""
+
+    unknown: float
+    #: Latest end on each VM; float64 [N]; minus infinity without any.
+    latest: FloatArray
+    #: End of each running job; float64.
+    ends: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +184,9 @@ class ClusterView:
         The view's own time when it is free, NaN when that is not known of one that holds it.
         """
         ends = (job.end_at(self.at) for job in self.running)
-        return _read_only(self._last([math.nan if end is None else end for end in ends], math.nan))
+        return _read_only(
+            self._last(self._latest([math.nan if end is None else end for end in ends]), math.nan)
+        )
 
     def busy_until_assuming(self, unknown: float) -> FloatArray:
         """Same as `busy_until`, but unknown durations are assumed to last for so many seconds.
@@ -193,23 +205,41 @@ class ClusterView:
 
     def _assuming(self, unknown: float) -> tuple[FloatArray, FloatArray]:
         """Last end on each VM and end of each running job, cached since policies read both for every job."""
-        known: tuple[float, FloatArray, FloatArray] | None = self.__dict__.get("_assumed")
-        if known is None or known[0] != unknown:
+        held: _AssumedEnds | None = self.__dict__.get("_assumed")
+        if held is None or held.unknown != unknown:
             ends = [job.end_assuming(self.at, unknown) for job in self.running]
-            until = self._last(ends, self.at + unknown)
-            known = self.__dict__["_assumed"] = unknown, until, _read_only(np.array(ends, np.float64))
-        return known[1:]
+            held = _AssumedEnds(unknown, self._latest(ends), _read_only(np.array(ends, np.float64)))
+            self.__dict__.update(_assumed=held, _until=self._last(held.latest, self.at + unknown))
+        elif "_until" not in self.__dict__:
+            self.__dict__["_until"] = self._last(held.latest, self.at + unknown)
+        return self.__dict__["_until"], held.ends
 
-    def _last(self, ends: Sequence[float], unexplained: float) -> FloatArray:
-        """Latest end of a running job on each VM, from the ends by job; NaN if one of them is NaN."""
+    def _assumed_with(self, job: RunningJob) -> "_AssumedEnds | None":
+        """The ends that were computed of this view, and that of one job more; None when none were."""
+        held: _AssumedEnds | None = self.__dict__.get("_assumed")
+        if held is None:
+            return None
+        end, latest = job.end_assuming(self.at, held.unknown), held.latest.copy()
+        vms = [self.index[vm_id] for vm_id in job.vm_ids]
+        latest[vms] = np.maximum(latest[vms], end)
+        return _AssumedEnds(held.unknown, latest, _read_only(np.append(held.ends, end)))
+
+    def _latest(self, ends: Sequence[float]) -> FloatArray:
+        """Latest end of a running job on each VM, from the ends by job; NaN if one of them is NaN.
+
+        Minus infinity on a VM without any.
+        """
         index, last = self.index, [-math.inf] * (len(self.vms) + 1)  # the last is for VMs that are not shown
         for job, end in zip(self.running, ends, strict=True):
             for vm_id in job.vm_ids:
                 vm = index.get(vm_id, -1)
                 if not end <= last[vm] and last[vm] == last[vm]:  # NaN is no number, and stays
                     last[vm] = end
-        until = np.array(last[:-1])
-        until[until == -math.inf] = unexplained
+        return np.array(last[:-1])
+
+    def _last(self, latest: FloatArray, unexplained: float) -> FloatArray:
+        """Time until which each VM is held: `unexplained` where no job is known to hold it."""
+        until = np.where(latest == -math.inf, unexplained, latest)
         until[self.executors == 0] = self.at
         return until
 
@@ -357,14 +387,19 @@ class ClusterView:
         vms = np.asarray(placement, dtype=np.int64)
         counts = np.bincount(vms, minlength=len(self.vms))
         taken = ResourceArrays.taken(len(self.vms), vms, sizes or request.asked[: len(vms)])
+        running = self._running_with(request, placement, sizes or request.sizes[: len(vms)])
         offered = self.offered
-        return self.changed(
+        view = self.changed(
             free=self.free - taken,
             executors=self.executors + counts,
-            running=self._running_with(request, placement, sizes or request.sizes[: len(vms)]),
+            running=running,
             offered=None if offered is None else offered.without(taken, counts * EXECUTOR_PORTS),
             openings=None if self.openings is None else self.openings.with_placement(vms),
         )
+        # The moment is the same, and so are the ends of all other jobs.
+        if len(running) > len(self.running) and (held := self._assumed_with(running[-1])) is not None:
+            view.__dict__["_assumed"] = held
+        return view
 
     def with_driver(self, vm: int, driver: Resources) -> "ClusterView":
         """The view after a driver took its part of the VM with this index; nothing is checked here."""

@@ -92,6 +92,31 @@ def test_views_tell_until_when_vms_are_held() -> None:
     assert placed.busy_until[3] == 88.0
 
 
+def test_ends_are_computed_once_in_a_round() -> None:
+    """After a placement they are those that the view would compute anew, to the last bit."""
+    known = make_job("known", 2, expected_duration=60.0)
+    view = make_view(make_vms(4, cpus=8), executors=[2, 1, 1, 0], at=10.0)
+    running = (
+        RunningJob(known, (view.vms[0].id, "gone"), 5.0, 60.0),
+        RunningJob(make_job("old"), (view.vms[0].id,), -300.0, None),
+    )
+    view = view.changed(running=running)
+    asked = [
+        PlacementRequest(make_job("first", 3, expected_duration=7.0), 3),
+        PlacementRequest(make_job("unknown", 2), 2),
+        PlacementRequest(known, 1, present_on=(view.vms[0].id,), again=True, first_number=2),
+        PlacementRequest(make_job("last", 1, expected_duration=500.0), 1),
+    ]
+    for request, placement in zip(asked, ((2, 3, 2), (0, 1), (1,), (2,)), strict=True):
+        for unknown in (240.0, 1.0):
+            view.busy_until_assuming(unknown)
+        view = view.with_placement(request, placement)
+        anew = view.changed()
+        assert view.ends_assuming(1.0).tolist() == anew.ends_assuming(1.0).tolist()
+        assert view.busy_until_assuming(1.0).tolist() == anew.busy_until_assuming(1.0).tolist()
+        assert view.busy_until_assuming(240.0).tolist() == anew.busy_until_assuming(240.0).tolist()
+
+
 def test_the_daemon_knows_what_a_bad_placement_costs() -> None:
     """A job's expected end is that of its actual placement and of all its executors, lost ones too."""
     vms = make_vms(3)
