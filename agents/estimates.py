@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from conf.units import SECONDS_PER_HOUR
+from environment.decisions.vm_kinds import work_lost
 from environment.types import FloatArray, Job
 from environment.view import ClusterView
 
@@ -74,27 +75,6 @@ def rounded(seconds: FloatArray) -> FloatArray:
     step = 2.0 ** (math.frexp(longest)[1] - _TIME_BITS)
     steps: FloatArray = np.round(seconds / step) * step
     return steps
-
-
-def work_lost(view: ClusterView, job: Job, unknown: float) -> FloatArray:
-    """Expected share of its work that the job loses on each VM; float64 [N], below 1.
-
-    A spot VM is taken away now and then. Each time the job loses the work that its executors there have done
-    since they arrived, half of the job on average, as far as its type repeats that work, and a boot, during
-    which nothing is done.
-    """
-    if not view.spot.any():
-        return np.zeros(len(view.vms))
-    seconds = duration_of(job, unknown)
-    distinct, index = view.distinct_terms
-    shares = np.zeros(len(distinct))
-    for number, terms in enumerate(distinct):
-        if terms is not None and terms.spot is not None:
-            each = job.rework.after(terms.spot.notice) * seconds / 2 + terms.boot
-            lost = terms.spot.interruptions_per_hour / SECONDS_PER_HOUR * each
-            shares[number] = lost / (1.0 + lost)
-    found: FloatArray = shares[index]
-    return found
 
 
 def effective_prices(view: ClusterView, job: Job, unknown: float) -> FloatArray:

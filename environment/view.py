@@ -330,6 +330,13 @@ class ClusterView:
         return fixed({name: _read_only(has) for name, has in extras_of(self.vms).items()})
 
     @cached_property
+    def kinds(self) -> tuple[Sequence[tuple[str, bool]], IntArray]:
+        """The types that VMs have, on demand and as spot VMs, and the index of each VM's; int64 [N]."""
+        found: dict[tuple[str, bool], int] = {}
+        index = [found.setdefault((vm.type, vm.spot), len(found)) for vm in self.vms]
+        return tuple(found), _read_only(np.array(index, np.int64))
+
+    @cached_property
     def _bars(self) -> tuple[Mapping[Bars, Vm], IntArray]:
         """A VM of each kind that bars other jobs, by its key, and which kind each VM is of; int64 [N]."""
         kinds: dict[Bars, Vm] = {}
@@ -449,5 +456,5 @@ def _read_only(array: "NDArray[Any]") -> "NDArray[Any]":
 
 
 #: Attributes that a view shares with one of the same VMs: its inputs, and the values computed of them.
-_OF_VMS = ("prices_per_hour", "spot", "paid", "extras", "_bars", "capacity", "index")
+_OF_VMS = ("prices_per_hour", "spot", "paid", "extras", "kinds", "_bars", "capacity", "index")
 _KEPT = (*(part.name for part in fields(ClusterView)), *_OF_VMS)

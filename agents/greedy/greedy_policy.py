@@ -321,7 +321,8 @@ def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:
 
 def why_placed(options: GreedyOptions, dollars: float, passed: str) -> str:
     """Reason for placing a job, with its addition to the bill and the overtaken jobs, if any."""
-    why = f"is part of the placement that adds least (beta {options.beta:g}): ${dollars:.4f} to the bill"
+    least = f"is part of the placement that adds least (beta {options.beta:g})"
+    why = f"{least}: ${dollars:.4f} to the bill, without the room that others are expected to use"
     return f"{why}; it overtakes {passed}" if passed else why
 
 

@@ -295,6 +295,8 @@ class Decision(TypedDict):
     """Reasons why other policies' decisions were not accepted."""
     choices: list[Choice]
     """A choice for each executor, or one for the whole job."""
+    kinds: list[Kind]
+    """Estimates of a new job's placement, and then of the kinds of VM, the cheapest first."""
 
 
 class Dependency(TypedDict):
@@ -1148,6 +1150,29 @@ class JobSpec(TypedDict):
     """
     at_max_cost: Literal["keep", "end"]
     """Effect of max_cost on a running job: it keeps its executors to its end, or is ended and has failed."""
+
+
+class Kind(TypedDict):
+    """Estimate for the job's executors on VMs of one kind, or as they were placed."""
+
+    types: list[str]
+    """The types of its VMs: one, but for the placement itself."""
+    placed: bool
+    """Whether it is the placement that was decided."""
+    room: int
+    """Number of the decision's executors that fit."""
+    vms: int
+    """Number of its VMs."""
+    spot: int
+    """Number of these that are spot VMs."""
+    opens: int
+    """Number of these that were yet to be opened."""
+    ready_in: float
+    """Seconds until all of its VMs are ready."""
+    seconds: float | None
+    """Expected seconds of the job from then on; null where not all fit, or its duration is not known."""
+    dollars: float | None
+    """Dollars for which its VMs are held longer for the job; null likewise."""
 
 
 class Limit(TypedDict):

@@ -71,6 +71,29 @@ class ChoiceBody(Body):
     """Number of further VMs that were considered."""
 
 
+class KindBody(Body):
+    """Estimate for the job's executors on VMs of one kind, or as they were placed."""
+
+    types: list[Said]
+    """The types of its VMs: one, but for the placement itself."""
+    placed: bool
+    """Whether it is the placement that was decided."""
+    room: int
+    """Number of the decision's executors that fit."""
+    vms: int
+    """Number of its VMs."""
+    spot: int
+    """Number of these that are spot VMs."""
+    opens: int
+    """Number of these that were yet to be opened."""
+    ready_in: float
+    """Seconds until all of its VMs are ready."""
+    seconds: float | None
+    """Expected seconds of the job from then on; null where not all fit, or its duration is not known."""
+    dollars: float | None
+    """Dollars for which its VMs are held longer for the job; null likewise."""
+
+
 class DecisionBody(Body):
     """One decision about the job."""
 
@@ -86,6 +109,8 @@ class DecisionBody(Body):
     """Reasons why other policies' decisions were not accepted."""
     choices: list[ChoiceBody]
     """A choice for each executor, or one for the whole job."""
+    kinds: list[KindBody]
+    """Estimates of a new job's placement, and then of the kinds of VM, the cheapest first."""
 
 
 class ExplanationBody(Body):
@@ -146,7 +171,8 @@ def explanation_body(
 
 def _decision_body(explanation: Explanation) -> DecisionBody:
     choices = [_choice_body(choice) for choice in explanation.choices]
-    return carried(DecisionBody, explanation, faults=list(explanation.faults), choices=choices)
+    kinds = [carried(KindBody, kind, types=list(kind.types)) for kind in explanation.kinds]
+    return carried(DecisionBody, explanation, faults=list(explanation.faults), choices=choices, kinds=kinds)
 
 
 def _choice_body(choice: Choice) -> ChoiceBody:

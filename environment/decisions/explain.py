@@ -11,6 +11,7 @@ from conf.util.counted import counted
 from environment.decisions.decision_round import Verdict
 from environment.decisions.feasibility import closed, not_offered, shortfalls
 from environment.decisions.sizing import told
+from environment.decisions.vm_kinds import KindEstimate, estimates_by_kind
 from environment.resources import BASIC, Resources, total
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView
@@ -57,7 +58,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One decision about one job."""
+    """One decision about one job; `kinds` are estimates of its placement and of the kinds of VM."""
 
     at: float
     job_id: str
@@ -66,11 +67,13 @@ class Explanation:
     reason: str
     faults: tuple[str, ...]
     choices: tuple[Choice, ...]
+    kinds: tuple[KindEstimate, ...] = ()
 
 
 def explain(verdict: Verdict, policy: str) -> Explanation:
     """Explain a verdict that the named policy reached."""
     decision, request, view = verdict.decision, verdict.request, verdict.view
+    kinds: tuple[KindEstimate, ...] = ()
     if isinstance(decision, Place):
         placed = _by_vm([view.vms[index].name for index in decision.placement])
         count = f"{len(decision.placement)} of {counted(request.job.begins_with, 'executor')}"
@@ -82,13 +85,13 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
             )
         if smaller := told(view, request, decision):
             reason = f"{reason}; {smaller}"
-        choices = _choices(view, request, decision)
+        choices, kinds = _choices(view, request, decision), estimates_by_kind(view, request, decision)
     else:
         kind, reason = "wait", decision.reason
         sight = _Sight(view, Place("", ()), request.size, request)
         candidates = sight.candidates()
         choices = (Choice(None, None, reason, candidates, len(view.vms) - len(candidates)),)
-    return Explanation(view.at, request.job.id, policy, kind, reason, verdict.faults, choices)
+    return Explanation(view.at, request.job.id, policy, kind, reason, verdict.faults, choices, kinds)
 
 
 def _by_vm(names: Sequence[str]) -> str:

@@ -53,6 +53,7 @@ def decisions(found: Sequence[Json]) -> Iterator[RenderableType]:
         )
         for fault in decision["faults"]:
             yield Text(f"  replaced because: {render.plain(fault)}", style="yellow")
+        yield from _kinds(decision["kinds"], len(decision["choices"]))
         for _, alike in groupby(decision["choices"], key=_told_together):
             yield from _choice([*alike])
 
@@ -77,6 +78,34 @@ def _stands(job: Json) -> Iterator[str]:
         yield f"it is due at {render.clock(job['deadline'])}"
     if job["place"] is not None:
         yield f"{render.count(job['place'], 'job')} before it"
+
+
+def _kinds(kinds: Sequence[Json], executors: int) -> Iterator[RenderableType]:
+    """The placement's cost and time beside those of the kinds of VM on which the job could be."""
+    if not kinds:
+        return
+    rows = []
+    for kind in kinds:
+        mark = Text("chosen" if kind["placed"] else "", style="bold green")
+        fits = kind["room"] == executors
+        lacks = "" if fits else f"room for {kind['room']} of {counted(executors, 'executor')}"
+        ready = render.duration(kind["ready_in"]) if kind["ready_in"] else "now"
+        numbers = f"{kind['vms']}", ready, render.duration(kind["seconds"]), render.money(kind["dollars"])
+        rows.append((mark, _kind_name(kind), *numbers, lacks or "nothing"))
+    yield ""
+    numbers = ("VMs", "ready in", "takes", "adds to the bill")
+    yield render.table(
+        ["", f"all on ({counted(executors, 'executor')})", *numbers, "lacks"], rows, right=numbers
+    )
+
+
+def _kind_name(kind: Json) -> str:
+    """Types of VMs, and how many of these are spot VMs or were yet to be opened, where that is not all."""
+    notes = []
+    for key, note in (("spot", "spot"), ("opens", "to be opened")):
+        if number := kind[key]:
+            notes.append(note if number == kind["vms"] else f"{number} {note}")
+    return ", ".join((*kind["types"], *notes))
 
 
 def _told_together(choice: Json) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 // Why executors are where they are: each decision about a job, with the VMs that were looked at and their scores.
 
 import { h } from "./dom.js";
-import { clock, memory, ofCores, ranges } from "./format.js";
+import { clock, counted, duration, memory, money, ofCores, ranges } from "./format.js";
 
 /** So many decisions are shown, and so many choices of each. */
 const MOST = 8;
@@ -22,8 +22,29 @@ function decision(one, open, id) {
   return h("details", { open },
     h("summary", null, h("span.mono.faint", null, clock(one.at)), h("b", null, one.policy), h("span", null, one.reason)),
     one.faults.map((fault) => h("p.warn", null, fault)),
+    kinds(one.kinds, one.choices.length),
     found.slice(0, CHOICES).map(([choices, names]) => choice(choices, names)),
     others ? h("p.soft", null, `${others} other executors: stoker job ${id} --why`) : null);
+}
+
+/** The placement's cost and time beside those of the kinds of VM on which the job could be. */
+function kinds(found, executors) {
+  if (!found.length) return null;
+  return h("div.choice", null,
+    h("p", null, h("b", null, `All ${counted(executors, "executor")} on`)),
+    h("div.scroll", null, h("table", null,
+      h("thead", null, h("tr", null, h("th", null, "VMs"), ["Ready in", "Takes", "Adds to the bill"].map((name) => h("th.num", null, name)))),
+      h("tbody", null, found.map((each) => h("tr", { class: each.placed ? "chosen" : each.room < executors ? "unfit" : "" },
+        h("td.tight", null, each.placed ? "● " : "", `${each.vms} × ${each.types.join(", ")}`, h("span.faint", null, kindNote(each, executors))),
+        h("td.num", null, each.ready_in ? duration(each.ready_in) : "now"),
+        h("td.num", null, duration(each.seconds)),
+        h("td.num", null, money(each.dollars))))))));
+}
+
+function kindNote(each, executors) {
+  const part = (number, note) => number && (number === each.vms ? note : `${number} ${note}`);
+  const notes = [part(each.spot, "spot"), part(each.opens, "to be opened"), each.room < executors && `room for ${each.room}`];
+  return ` ${notes.filter(Boolean).join(", ")}`;
 }
 
 /** Executors that went to one VM for one reason are told of once, with what the first of them found. */

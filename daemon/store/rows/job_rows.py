@@ -19,6 +19,7 @@ from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 from daemon.store.rows.resource_columns import flat, flat_free, free_taken_out, taken_out
 from daemon.store.rows.tables import Row
 from environment.decisions.explain import CandidateVm, Choice, Explanation
+from environment.decisions.vm_kinds import KindEstimate
 from environment.dependencies import After
 from environment.model.messages.records import (
     Attempt,
@@ -135,6 +136,7 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
         Explanation,
         Choice,
         CandidateVm,
+        KindEstimate,
         Comparison,
         Outcome,
     )
@@ -197,7 +199,8 @@ def _amounts(values: Row) -> Resources:
 
 def _explanation(values: Row) -> Explanation:
     choices = tuple(_choice(choice) for choice in values["choices"])
-    return Explanation(**{**values, "faults": tuple(values["faults"]), "choices": choices})
+    kinds = tuple(KindEstimate(**{**kind, "types": tuple(kind["types"])}) for kind in values.get("kinds", ()))
+    return Explanation(**{**values, "faults": tuple(values["faults"]), "choices": choices, "kinds": kinds})
 
 
 def _choice(values: Row) -> Choice:

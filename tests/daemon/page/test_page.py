@@ -22,6 +22,7 @@ from daemon.what_if.cases import Present
 from daemon.what_if.worker import compile_for
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.decisions.sizing import Sizes
+from environment.decisions.vm_kinds import KindEstimate
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, JobRecord, MemoryUse
 from environment.model.messages.states import JobState
@@ -310,13 +311,24 @@ def test_alike_executors_and_vms_share_a_line(chromium: Browser, crowd: Crowd) -
         return Choice(number, "vm-0", "the first with room", (there, *others), 0, Resources.of(1.0, 1024))
 
     choices = tuple(choice(number) for number in range(3))
-    why = Explanation(time.time(), job_id, "ff", "place", "3 of 3 executors placed", (), choices)
+    placed = KindEstimate(("small",), True, 3, 1, 0, 0, 0.0, 61.0, 0.0123)
+    kinds = placed, replace(placed, types=("large",), placed=False, spot=1, opens=1, ready_in=60.0)
+    full = replace(placed, types=("tiny",), placed=False, room=1, seconds=None, dollars=None)
+    why = Explanation(
+        time.time(), job_id, "ff", "place", "3 of 3 executors placed", (), choices, (*kinds, full)
+    )
     crowd.store.changes.save(Changes((), ()), (why,))
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{job_id}")
         page.sees("→ vm-0: the first with room; seen at the first of them")
-        assert page.run("document.querySelectorAll('.choice tbody tr').length") == 2
+        assert page.run("document.querySelectorAll('.choice tbody tr').length") == 3 + 2
         page.sees("vm-1, …, vm-5 (5) small")
+        page.sees("All 3 executors on")
+        rows = [*page.run("[...document.querySelectorAll('.choice tbody')].map((each) => each.innerText)")]
+        shown = [" ".join(row.split()) for row in rows[0].splitlines()]
+        assert shown[0].endswith("small now 1m 01s $0.0123")
+        assert shown[1].endswith("large spot, to be opened 1m 00s 1m 01s $0.0123")
+        assert "tiny room for 1" in shown[2]
         well(page, url)
 
 

@@ -145,7 +145,14 @@ def test_vms_that_lack_the_same_share_a_row() -> None:
     choice = {"executor": None, "candidates": listed, "candidates_left_out": 0}
     stands = {"queue": "default", "priority": 0, "deadline": None, "place": 0}
     found = {"id": "job-1", "state": "queued", "reason": "", "explanations": [], **stands}
-    decision = {"at": 0.0, "policy": "ff", "decision": "wait", "reason": "it waits", "faults": []}
+    decision = {
+        "at": 0.0,
+        "policy": "ff",
+        "decision": "wait",
+        "reason": "it waits",
+        "faults": [],
+        "kinds": [],
+    }
     (table,) = [
         part
         for part in explanation_tables.explanation(
@@ -170,14 +177,8 @@ def test_executors_that_went_to_one_vm_for_one_reason_are_told_together() -> Non
         for number, (vm, why, cpus) in enumerate([*told, ("vm-2", "is left", 0.5)])
     ]  # fmt: skip
     stands = {"queue": "default", "priority": 0, "deadline": None, "place": 0}
-    decision = {
-        "at": 0.0,
-        "policy": "ff",
-        "decision": "place",
-        "reason": "six",
-        "faults": [],
-        "choices": choices,
-    }
+    decision = {"at": 0.0, "policy": "ff", "decision": "place", "reason": "six", "faults": [], "kinds": []}
+    decision |= {"choices": choices}
     found = {"id": "job-1", "state": "running", "reason": "", "explanations": [decision], **stands}
     parts = [*explanation_tables.explanation(found)]
     assert [part for part in parts if isinstance(part, str) and part.startswith("Executor")] == [
@@ -187,6 +188,34 @@ def test_executors_that_went_to_one_vm_for_one_reason_are_told_together() -> Non
         "Executor 5 on vm-2 (0.5 cpus, 1 GiB): is left",
     ]
     assert sum(isinstance(part, Table) for part in parts) == 4
+
+
+def test_kinds_of_vm_stand_beside_the_placement(capsys: pytest.CaptureFixture[str]) -> None:
+    """In dollars and seconds; those on which the job does not fit whole say so."""
+    placed = {"types": ["large", "small"], "placed": True, "room": 2, "vms": 3, "spot": 1, "opens": 0}
+    placed |= {"ready_in": 0.0, "seconds": 61.0, "dollars": 0.0123}
+    closed = {
+        **placed,
+        "types": ["large"],
+        "placed": False,
+        "vms": 1,
+        "spot": 1,
+        "opens": 1,
+        "ready_in": 60.0,
+    }
+    full = {**closed, "opens": 0, "spot": 0, "room": 1, "seconds": None, "dollars": None}
+    decision = {"at": 0.0, "policy": "ff", "decision": "place", "reason": "two", "faults": [], "choices": []}
+    choice = {"executor": 0, "vm": "v", "why": "it fits", "cpus": 1.0, "memory_mib": 1024, "resources": {}}
+    choice |= {"candidates": [], "candidates_left_out": 0}
+    choices = [choice, {**choice, "executor": 1}]
+    render.show(
+        *explanation_tables.decisions([{**decision, "choices": choices, "kinds": [placed, closed, full]}])
+    )
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "all on (2 executors) VMs ready in takes adds to the bill lacks" in lines
+    assert "chosen large, small, 1 spot 3 now 1 min 1 s $0.0123 nothing" in lines
+    assert "large, spot, to be opened 1 1 min 0 s 1 min 1 s $0.0123 nothing" in lines
+    assert "large 1 1 min 0 s - - room for 1 of 2 executors" in lines
 
 
 def test_jobs_that_wait_behind_one_another_share_a_line() -> None:
