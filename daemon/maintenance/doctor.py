@@ -23,6 +23,7 @@ from daemon.maintenance.host_checks import (
 )
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.rows import job_rows, sqlite_file
+from daemon.store.rows.comparisons import read_comparison
 from daemon.store.rows.damaged_rows import Damages, put_aside
 from daemon.store.rows.database import Database
 from daemon.store.rows.leases import LEASES, put_leases_aside
@@ -148,7 +149,7 @@ class Doctor:
         for key, row in self._rows(database, explanations, explanations.c.number):
             damages.read("explanations", str(key), row.job, job_rows.read_explanation, row.body)
         for key, row in self._rows(database, comparisons, comparisons.c.number):
-            damages.read("comparisons", str(key), row.job, job_rows.read_comparison, row.body)
+            damages.read("comparisons", str(key), row.job, read_comparison, row.body)
         for key, row in self._rows(database, leases, leases.c.id):
             LEASES.look(damages, key, row.record)
         for sealed in SEALED:

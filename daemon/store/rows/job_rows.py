@@ -1,6 +1,6 @@
-"""The one place where records of jobs, tasks and decisions become rows of the job store, and rows records.
+"""Records of jobs and tasks and explanations of decisions as rows of the job store, and back.
 
-Which tables these are of is in `tables.py`, the text of a record in `checksummed.py`.
+`tables.py` defines the tables, `checksummed.py` the text of a record.
 """
 
 import json
@@ -14,7 +14,6 @@ import numpy as np
 from conf.schema import JobSpec
 from conf.schema.lenient_read import accepted
 from daemon.core.job_ids import array_number, job_id, job_number
-from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 from daemon.store.rows.resource_columns import flat, flat_free, free_taken_out, taken_out
 from daemon.store.rows.tables import Row
@@ -44,7 +43,7 @@ _COMPRESSION = 1
 def job_row(record: JobRecord) -> Row:
     """The columns that follow from a job's record; ValueError for an id that the store did not give."""
     return {
-        "number": _number(record.job.id),
+        "number": stored_number(record.job.id),
         "state": record.state,
         "cost": record.cost,
         "finished_at": record.finished_at if record.ended else None,
@@ -62,7 +61,7 @@ def executor_row(record: ExecutorRecord) -> Row:
     """The row of an executor's record."""
     return {
         "task_id": record.task_id,
-        "job": _number(record.job_id),
+        "job": stored_number(record.job_id),
         "state": record.state,
         "launched_at": record.launched_at,
         "record": seal(_encode(record)),
@@ -72,25 +71,10 @@ def executor_row(record: ExecutorRecord) -> Row:
 def explanation_row(explanation: Explanation) -> Row:
     """The row of an explanation, but for its number."""
     return {
-        "job": _number(explanation.job_id),
+        "job": stored_number(explanation.job_id),
         "decision": explanation.decision,
         "body": zlib.compress(_encode(explanation).encode("ascii"), _COMPRESSION),
     }
-
-
-def comparison_row(comparison: Comparison) -> Row:
-    """The row of a comparison, but for its number."""
-    return {"job": _number(comparison.job_id), "body": seal(_encode(comparison))}
-
-
-def read_comparison(text: str) -> Comparison:
-    """The comparison that `comparison_row` wrote."""
-
-    def build(values: Row) -> Comparison:
-        sides = {side: Outcome(**values[side]) for side in ("acting", "shadow")}
-        return Comparison(**{**values, **sides})
-
-    return unseal(build, text)
 
 
 def read_job(text: str, number: int) -> JobRecord:
@@ -120,7 +104,8 @@ def read_explanation(body: bytes) -> Explanation:
     return unseal(_explanation, text)
 
 
-def _number(of: str) -> int:
+def stored_number(of: str) -> int:
+    """The number of a job's id; ValueError for an id that the store did not give."""
     number = job_number(of)
     if number is None:
         raise ValueError(f"{of!r} is not an id of the job store")
@@ -137,8 +122,6 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
         Choice,
         CandidateVm,
         KindEstimate,
-        Comparison,
-        Outcome,
     )
 }
 
