@@ -28,6 +28,7 @@ from conf.util.whole_file import write_whole
 from environment.clusters.cluster_files import vms_of
 from environment.resources import Resources
 from environment.types import Vm
+from framework.embedded.beats import since_beat
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import AgentSpec
@@ -142,8 +143,12 @@ class EmbeddedMesos:
             os.kill(self.pid, signal.SIGCONT)
 
     def answers(self) -> bool:
-        """Whether it says within `ANSWER_SECONDS` that it is well."""
-        return _answers(self.address)
+        """Whether it says within `ANSWER_SECONDS` that it is well.
+
+        Strangers can fill its port with connections, so that no answer comes: then its beats tell.
+        """
+        beat = since_beat(self._folder / "work")
+        return (beat is not None and beat < ANSWER_SECONDS) or _answers(self.address)
 
     def leave(self) -> None:
         """Let go of its socket; a running one goes on."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from framework.embedded.beats import beat
 from framework.embedded.cluster import EmbeddedCluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
@@ -87,6 +88,7 @@ async def _serve(
     agents = with_addresses(agents, port)
     cluster = EmbeddedCluster(agents, options=options, work_dir=work_dir, host=host, port=port, cells=cells)
     front = _Front(cluster, (host, port), access)
+    beating = loop.create_task(beat(work_dir))
     try:
         await front.open(listener)
         cluster.start()
@@ -94,6 +96,7 @@ async def _serve(
         on_ready(f"{host}:{port}")
         await ended.wait()
     finally:
+        beating.cancel()
         await front.close()
         await cluster.close()
 

@@ -14,6 +14,9 @@ from pathlib import Path
 _PERIOD_US = 100_000  # the kernel's own default
 _SMALLEST_QUOTA_US = 1_000  # the kernel refuses less
 _MIB = 2**20
+#: Processes that are left to others than jobs, where an eighth of all would be fewer; and how many there can
+#: be at most where no limit is known (the kernel's own default).
+_SPARED_PIDS, _UNKNOWN_PIDS = 512, 32_768
 _END_SECONDS = 5.0  # chosen: killed processes are gone in a moment, unless the disk hangs
 
 
@@ -153,6 +156,27 @@ def make_tracker(name: str, mounts: str, own: str) -> Path | None:
                     return group
                 group.rmdir()
     return None
+
+
+def processes_for_jobs(mounts: str, own: str) -> int:
+    """The number of processes and threads that a user's jobs may have: of all that can be, most.
+
+    The rest is left to this process and to others, which cannot start anything otherwise. Arguments as
+    `make_group`.
+    """
+    limits = [_number(Path("/proc/sys/kernel", name)) for name in ("pid_max", "threads-max")]
+    for controller in ("", "pids"):
+        group = _own_folder(controller, mounts, own)
+        limits += [_number(place / "pids.max") for place in (group, *group.parents)] if group else []
+    whole = min((limit for limit in limits if limit), default=_UNKNOWN_PIDS)
+    return whole - min(max(whole // 8, _SPARED_PIDS), whole // 2)
+
+
+def _number(path: Path) -> int:
+    """The limit in a file of the kernel; 0 where there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(path.read_text())
+    return 0
 
 
 def _make_unified(name: str, mounts: str, own: str) -> ControlGroup:

@@ -6,6 +6,7 @@ It imports nothing but the standard library, so that small programs of their own
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import time
 from collections.abc import Collection, Sequence
@@ -38,6 +39,16 @@ def become(uid: int, gid: int, groups: Sequence[int]) -> None:
     os.setgroups(groups)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
+
+
+def limit_processes(most: int) -> None:
+    """Limit the processes and threads of the user that this process becomes, all of that user's together.
+
+    Root is not limited, nor are others: they find room for their own when a user's multiply without end.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def identity(pid: int) -> dict[str, int | str] | None:

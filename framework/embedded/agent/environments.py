@@ -21,6 +21,8 @@ _MOST_ENVIRONMENT = 1 << 20
 _PATIENCE = 5.0
 #: Threads that read at once, and those that may hang beside them.
 _AT_ONCE, _HANGING = 16, 256
+#: Seconds until another try where no thread could be started.
+_RETRY = 0.5
 
 
 class _Read:
@@ -42,6 +44,7 @@ class ContainerReader:
         self._pending: dict[int, _Read] = {}
         self._waiting: deque[_Read] = deque()
         self._reading = self._late = 0
+        self._retry: asyncio.TimerHandle | None = None
 
     def read(self, pid: int, *, ended: bool) -> None:
         """Find the container of a process; `ended`: a container has just ended."""
@@ -61,9 +64,19 @@ class ContainerReader:
             read = self._waiting.popleft()
             if self._pending.get(read.pid) is not read:
                 continue
+            try:
+                threading.Thread(target=self._run, args=(read,), name="environment", daemon=True).start()
+            except RuntimeError:  # this machine has no room for another one now
+                self._waiting.appendleft(read)
+                if self._retry is None:
+                    self._retry = self._loop.call_later(_RETRY, self._try_again)
+                return
             self._reading += 1
             self._loop.call_later(_PATIENCE, self._too_late, read)
-            threading.Thread(target=self._run, args=(read,), name="environment", daemon=True).start()
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._next()
 
     def _run(self, read: _Read) -> None:
         container = _container_of(read.pid)

@@ -6,6 +6,8 @@ per child.
 
 import asyncio
 import errno
+import logging
+import math
 import os
 import pwd
 import signal
@@ -17,10 +19,18 @@ from typing import IO, Any
 
 from framework.embedded.agent.environments import ContainerReader
 from framework.embedded.isolation import Entry
-from framework.host.process_tree import adopt_orphans, below, children, kill
+from framework.host.cgroups import processes_for_jobs
+from framework.host.process_tree import adopt_orphans, below, children, kill, limit_processes
 from framework.host.unix_users import find_account
 
 _SWEEP_AGAIN = 0.05  # seconds; chosen: killed processes are gone by then
+#: Seconds for which ended processes are reaped before all else gets its turn, for as long again. A job can
+#: have them end faster than they are reaped.
+_TURN = 0.02
+#: Seconds until what multiplies faster than it is killed is left to the keeper.
+_CLOSING = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class ProcessGroup:
@@ -68,10 +78,18 @@ class Processes:
         #: Containers of adopted processes by pid, each read once: no pid changes hands before it is reaped.
         self._adopted: dict[int, str] = {}
         self._reader = ContainerReader(loop, self._found)
+        self._reaping: asyncio.Handle | None = None
+        #: The next look for orphans, when (seconds of the loop) the last one was, and whether to end those
+        #: that hide their container.
+        self._sweeping: asyncio.Handle | None = None
+        self._swept, self._ended = -math.inf, False
         adopt_orphans()
-        loop.add_signal_handler(signal.SIGCHLD, self._reap)
+        if os.geteuid() == 0:  # which has no limit itself; tasks of other users get it from here
+            limit_processes(processes_for_jobs(*map(_proc, ("mountinfo", "cgroup"))))
+        loop.add_signal_handler(signal.SIGCHLD, self._child_ended)
         # Hundreds of ends while the loop is busy fill its pipe. One byte in it is enough to reap them all.
         signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
+        self._on_child = signal.getsignal(signal.SIGCHLD)
 
     def spawn(
         self,
@@ -100,12 +118,20 @@ class Processes:
     def closed(self, container: str) -> None:
         """Kill the rest of a container after the end of its first process, also outside its session."""
         self._containers.discard(container)
-        self._sweep(ended=True)
+        self._sweep_soon(ended=True)
         # Processes killed with their group are not gone yet, and their children are not ours yet.
-        self._loop.call_later(_SWEEP_AGAIN, lambda: self._sweep(ended=True))
+        self._loop.call_later(_SWEEP_AGAIN, lambda: self._sweep_soon(ended=True))
 
-    def _sweep(self, *, ended: bool) -> None:
+    def _sweep_soon(self, *, ended: bool) -> None:
+        """Look for orphans now, or once the pause after the last look is over: a job may have thousands."""
+        self._ended |= ended
+        if self._sweeping is None:
+            wait = self._swept + _SWEEP_AGAIN - self._loop.time()
+            self._sweeping = self._loop.call_later(max(0.0, wait), self._sweep)
+
+    def _sweep(self) -> None:
         """Kill orphans of containers that are over; when one just ended, also those that hide it."""
+        ended, self._ended, self._sweeping = self._ended, False, None
         for pid in children(os.getpid()):
             if pid in self._groups:
                 continue
@@ -113,6 +139,7 @@ class Processes:
                 self._judge(pid, container, ended=ended)
             else:
                 self._reader.read(pid, ended=ended)
+        self._swept = self._loop.time()
 
     def _found(self, pid: int, container: str | None, ended: bool) -> None:  # a callback
         if container is not None:
@@ -127,17 +154,32 @@ class Processes:
         """Kill and reap all processes started here, including those outside their group."""
         for group in list(self._groups.values()):
             group.on_exit = _ignore
-        while victims := below(os.getpid()):
+        until = self._loop.time() + _CLOSING
+        while (victims := below(os.getpid())) and self._loop.time() < until:
             for pid in victims:
                 kill(pid)
             await asyncio.sleep(0.005)
             self._reap()
         self._loop.remove_signal_handler(signal.SIGCHLD)
 
+    def _child_ended(self) -> None:
+        if self._reaping is None:
+            self._reaping = self._loop.call_soon(self._reap)
+
+    def _reap_later(self) -> None:
+        """Do not hear of each end meanwhile: there are thousands a second where a job wants that."""
+        if self._reaping is None:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._reaping = self._loop.call_later(_TURN, self._reap)
+
     def _reap(self) -> None:
         # WNOWAIT first: while a leader is a zombie its number cannot be used again, so killing the group is
         # safe.
-        adopted = False
+        adopted, until = False, self._loop.time() + _TURN
+        self._reaping = None
+        if signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL:  # before the look: no end is missed
+            signal.signal(signal.SIGCHLD, self._on_child)
+            signal.siginterrupt(signal.SIGCHLD, False)
         while (info := _next_zombie()) is not None:
             group = self._groups.pop(info, None)
             if group is not None:
@@ -146,11 +188,21 @@ class Processes:
             self._adopted.pop(info, None)
             self._reader.reaped(info)
             if group is not None:
-                group.on_exit(status)
+                self._tell(group, status)
             else:
                 adopted = True
+            if self._loop.time() > until:
+                self._reap_later()
+                break
         if adopted:
-            self._sweep(ended=False)  # orphans of processes that are not ours are, now
+            self._reap_later()
+            self._sweep_soon(ended=False)  # orphans of processes that are not ours are, now
+
+    def _tell(self, group: ProcessGroup, status: int) -> None:
+        try:
+            group.on_exit(status)
+        except Exception:  # the end of one task is not the others'
+            log.exception("the end of process %d was not handled", group.pid)
 
 
 def popen(entry: Entry, **options: Any) -> "subprocess.Popen[Any]":
@@ -234,6 +286,10 @@ def _next_zombie() -> int | None:
     except ChildProcessError:
         return None
     return None if info is None else info.si_pid
+
+
+def _proc(name: str) -> str:
+    return Path("/proc/self", name).read_text()
 
 
 def _ignore(_wait_status: int) -> None:

@@ -24,6 +24,9 @@ _LONGEST_BACKLOG = 256 * 2**20  # chosen: a client that leaves so much unread is
 #: Of strangers, such as the code of jobs on this machine: no bodies, so much that they leave unread, and so
 #: many connections together; of more, the one that is open longest is cut.
 _STRANGERS_BACKLOG, _STRANGERS = 64 * 2**10, 512
+#: And one request on each connection, with so long a head: of thousands in one read, all would be answered
+#: before anybody else's.
+_STRANGERS_HEAD = 8 * 2**10
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +164,28 @@ class MasterConnection(asyncio.Protocol):
             stream.lost()
 
     def data_received(self, data: bytes) -> None:
-        """Parse; garbage ends the connection, and so does a head without end."""
+        """Parse; garbage ends the connection, and so does a head without end.
+
+        What a stranger sends behind its request is dropped.
+        """
+        if self in self._strangers:
+            first = max(1, _STRANGERS_HEAD - self._bytes)
+            self._feed(data[:first])
+            if self in self._strangers and self._in_head and self._bytes >= _STRANGERS_HEAD:
+                self._answer(text_response(431, f"headers longer than {_STRANGERS_HEAD} bytes"), keep=False)
+            data = data[first:]
+        if data:
+            self._feed(data)
+
+    def _feed(self, data: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
         self._bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, UnicodeDecodeError):
+            if self._transport is None or self._transport.is_closing():
+                return
             self._answer(text_response(400, "Failed to decode the request"), keep=False)
         longest = _LONGEST_HEAD if self._in_head else _LONGEST_FRAMING
         if self._bytes > longest:
@@ -176,7 +196,9 @@ class MasterConnection(asyncio.Protocol):
     # httptools
 
     def on_message_begin(self) -> None:
-        """Start a request."""
+        """Start a request; one behind a stranger's is not read, which ends the parser."""
+        if self._transport is None or self._transport.is_closing():
+            raise ValueError("no further request is read")
         self._url, self._headers, self._body, self._in_head = b"", {}, bytearray(), True
 
     def on_url(self, url: bytes) -> None:
@@ -207,7 +229,9 @@ class MasterConnection(asyncio.Protocol):
             self._body += body
 
     def on_message_complete(self) -> None:
-        """Queue the request, and answer it unless a stream is open."""
+        """Queue the request, and answer it unless a stream is open; of strangers, the first one alone."""
+        if self._transport is None or self._transport.is_closing():
+            return
         target = urlsplit(self._url.decode("latin-1"))
         request = Request(
             method=self._parser.get_method().decode("latin-1"),
@@ -218,7 +242,8 @@ class MasterConnection(asyncio.Protocol):
             connection=self,
         )
         self._body, self._in_head, self._bytes = bytearray(), True, 0
-        self._waiting.append((request, self._parser.should_keep_alive()))
+        keep = self._parser.should_keep_alive() and self not in self._strangers
+        self._waiting.append((request, keep))
         self._serve_waiting()
 
     # used by handlers and streams

@@ -4,8 +4,9 @@
 
 The task is JSON, handed over by a pipe, since nothing of a job may touch this program and its secrets are not
 for command lines: `argv`, `environment`, `folder` (where it runs), `grace` (seconds), `user` (null, or uid,
-gid and further groups), `ports` (address and port each), `groups` (control groups to run in) and `before`
-(seconds by CLOCK_BOOTTIME: too late to start, as the daemon may have stood still, and lead no more).
+gid and further groups), `ports` (address and port each), `groups` (control groups to run in), `processes`
+(the most that user may have; 0: as many as this one) and `before` (seconds by CLOCK_BOOTTIME: too late to
+start, as the daemon may have stood still, and lead no more).
 
 The supervisor leaves the caller's session, runs the command in a session of its own, and then waits. SIGTERM
 to the supervisor ends the command: SIGTERM to its process group, SIGKILL after the grace. When it has ended,
@@ -22,6 +23,7 @@ It imports next to nothing but the standard library, so that it starts at once a
 import contextlib
 import errno
 import json
+import math
 import os
 import shutil
 import signal
@@ -35,7 +37,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[3]))  # isolated as it is, it knows no folder of ours
 
-from framework.host.process_tree import adopt_orphans, become, below, identity, kill
+from framework.host.process_tree import adopt_orphans, become, below, identity, kill, limit_processes
 
 #: Its output when it can receive the driver's command, and when it is too late for that.
 READY = "ready"
@@ -49,6 +51,8 @@ _NOT_STARTED = 127  # a shell's answer to a command that it cannot start
 _AWAITED = (signal.SIGCHLD, signal.SIGTERM)
 #: Seconds for removing scratch files, and for killing processes that multiply faster than they are killed.
 _CLEANING, _KILLING = 20.0, 30.0
+#: Ended processes that are reaped before signals are looked at, and seconds until they are in any case.
+_AT_ONCE, _LONGEST_WAIT = 100, 3600.0
 #: Errors of a disk that may have room again.
 _PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE})
 #: Errors that say that the command is no good, and not the host.
@@ -150,6 +154,8 @@ def _become(task: Mapping[str, Any], told: int) -> None:
             with contextlib.suppress(OSError):  # a kernel may refuse it all the same; then it is not in one
                 Path(group, "cgroup.procs").write_text("0")
         step = "switch to the job's user"
+        if task["processes"]:
+            limit_processes(task["processes"])
         _take_part(task["user"])
         os.umask(0o022)  # the daemon's umask closes its own files
         step = f"enter {task['folder']}"
@@ -192,26 +198,32 @@ def _see_through(pid: int, grace_seconds: float) -> int:
     """Wait for the driver, end it when asked to, kill its process group and return its exit code."""
     kill_at: float | None = None
     while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-        _reap_orphans(pid)
-        if kill_at is None:
-            received = signal.sigwaitinfo(_AWAITED)
-            if received.si_signo == signal.SIGTERM:
-                _signal_group(pid, signal.SIGTERM)
-                kill_at = time.monotonic() + grace_seconds
-        elif time.monotonic() < kill_at:
-            signal.sigtimedwait(_AWAITED, max(0.0, kill_at - time.monotonic()))
-        else:
+        all_reaped = _reap_orphans(pid)
+        left = math.inf if kill_at is None else kill_at - time.monotonic()
+        if left <= 0:
             _signal_group(pid, signal.SIGKILL)
-            kill_at = None
+            kill_at, left = None, math.inf
+        received = signal.sigtimedwait(_AWAITED, min(left, _LONGEST_WAIT) if all_reaped else 0.0)
+        if received is not None and received.si_signo == signal.SIGTERM and kill_at is None:
+            _signal_group(pid, signal.SIGTERM)
+            kill_at = time.monotonic() + grace_seconds
     _signal_group(pid, signal.SIGKILL)  # the driver is dead but not yet reaped: its group is still its own
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return code if code >= 0 else 128 - code
 
 
-def _reap_orphans(driver: int) -> None:
-    """Reap the adopted processes that have ended; the driver itself is reaped elsewhere."""
-    while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid != driver:
+def _reap_orphans(driver: int) -> bool:
+    """Reap adopted processes that have ended; the driver itself is reaped elsewhere.
+
+    Returns whether none is left; a driver can have them end faster than they are reaped, and no signal would
+    be seen meanwhile.
+    """
+    for _ in range(_AT_ONCE):
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if not ended or ended.si_pid == driver:
+            return True
         os.waitpid(ended.si_pid, 0)
+    return False
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:
@@ -226,7 +238,7 @@ def _kill_the_rest(groups: list[str]) -> None:
         left = {pid for group in groups for pid in _kill_group(Path(group))} | set(below(os.getpid()))
         _kill(left)
         with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
+            while os.waitpid(-1, os.WNOHANG)[0] and time.monotonic() < deadline:
                 pass
         if not left:
             break

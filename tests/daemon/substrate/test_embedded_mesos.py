@@ -131,13 +131,25 @@ def test_one_that_is_stopped_is_ended_all_the_same(tmp_path: Path) -> None:
     """It is let go on, and ends in order: soon, and nothing of it is left."""
     embedded = start_embedded(PAPER, 0, tmp_path)
     worker = stop_worker(embedded)
-    assert not embedded.answers()
+    until(lambda: not embedded.answers())  # its last beat was a moment ago
     begun = time.monotonic()
     embedded.stop(600.0)
     print(f"ended after {time.monotonic() - begun:.1f} s")
     assert embedded._process is not None
     assert embedded._process.returncode == 0
     assert not Path(f"/proc/{worker}").exists()
+
+
+def test_one_whose_port_is_full_of_strangers_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would otherwise be ended, with the tasks of everybody; one that stands still does not beat."""
+    embedded = start_embedded(PAPER, 0, tmp_path)
+    try:
+        monkeypatch.setattr("daemon.substrate.embedded_mesos._answers", lambda _: False)
+        assert embedded.answers()
+        stop_worker(embedded)
+        until(lambda: not embedded.answers())
+    finally:
+        embedded.stop()
 
 
 def test_one_that_does_not_end_is_killed_with_all_it_keeps(

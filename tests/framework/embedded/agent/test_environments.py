@@ -47,3 +47,33 @@ def test_who_reads_an_environment_that_hangs_holds_up_nobody(monkeypatch: pytest
         finally:
             killed.set()
             hostile.kill()
+
+
+def test_a_machine_without_room_for_a_thread_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that starts all processes that there can be could otherwise lose the ends of others' tasks."""
+    monkeypatch.setattr(environments, "_RETRY", 0.01)
+    monkeypatch.setattr(environments, "_container_of", lambda pid: f"container of {pid}")
+    refused = iter(range(3))
+    start = threading.Thread.start
+
+    def full(self: threading.Thread) -> None:
+        if self.name == "environment" and next(refused, None) is not None:
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    async def found() -> list[int]:
+        pids, done = list[int](), asyncio.Event()
+
+        def note(pid: int, _container: str | None, _ended: bool) -> None:
+            pids.append(pid)
+            if len(pids) == 2:
+                done.set()
+
+        reader = ContainerReader(asyncio.get_running_loop(), note)
+        reader.read(1, ended=False)
+        reader.read(2, ended=True)
+        await asyncio.wait_for(done.wait(), 60.0)
+        return sorted(pids)
+
+    monkeypatch.setattr(threading.Thread, "start", full)
+    assert asyncio.run(found()) == [1, 2]

@@ -282,6 +282,16 @@ def test_no_task_is_roots_where_none_may_be(passable: Path) -> None:
         assert (mesos.sandbox("t") / "stdout").read_text().strip() != "0"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a task as another user")
+def test_a_user_does_not_get_all_processes(passable: Path) -> None:
+    """Root, who runs the Mesos and the daemon, finds room for its own."""
+    with running(passable / "work") as mesos:
+        shown = "awk '/Max processes/ {print $4}' /proc/self/limits"
+        run(mesos, task("t", shown, command_fields={"user": "nobody"}))
+        most = int(Path("/proc/sys/kernel/pid_max").read_text())
+        assert int((mesos.sandbox("t") / "stdout").read_text()) < most
+
+
 def test_a_sandbox_is_its_users_alone(passable: Path) -> None:
     """A task of another user owns all of its sandbox, and reads no other sandbox or forbidden file."""
     if os.geteuid() != 0:

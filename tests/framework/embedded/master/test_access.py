@@ -109,6 +109,26 @@ def test_a_body_of_a_stranger_is_not_kept(mesos: Mesos) -> None:
         assert connection.recv(1000).startswith(b"HTTP/1.1 401")  # not 413: nothing of it was there
 
 
+def test_a_stranger_has_one_answer_on_a_connection(mesos: Mesos) -> None:
+    """Of thousands of requests in a read, all would be answered before those of the daemon."""
+    one = "GET /health HTTP/1.1\r\nHost: localhost\r\n{}\r\n"
+    for caller, answers in (("", 1), (f"Authorization: {RIGHT['Authorization']}\r\n", 3)):
+        with connected(mesos) as connection:
+            connection.sendall(one.format(caller).encode() * 3)
+            said = b""
+            with contextlib.suppress(ConnectionResetError):
+                while said.count(b"HTTP/1.1 200") < 3 and (part := connection.recv(1 << 16)):
+                    said += part
+            assert said.count(b"HTTP/1.1 200") == answers
+
+
+def test_a_long_head_of_a_stranger_is_not_read(mesos: Mesos) -> None:
+    """Each header is work: of a few hundred connections, more than the loop may spend on them."""
+    with connected(mesos) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"a: b\r\n" * 2000 + b"\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 431")
+
+
 @pytest.mark.parametrize("trailer", [b"X: y\r\n", b"y" * 1000])
 @pytest.mark.parametrize("caller", [f"Authorization: {RIGHT['Authorization']}\r\n", ""])
 def test_trailers_without_end_are_refused(mesos: Mesos, caller: str, trailer: bytes) -> None:

@@ -7,14 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from framework.host.cgroups import make_tracker
+from framework.host.cgroups import make_tracker, processes_for_jobs
+from framework.host.unix_users import find_account
 from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec, TooLateError
 from framework.spark.driver import driver as driver_module
 from framework.spark.driver import supervisor as supervisor_module
@@ -196,7 +199,7 @@ def test_two_supervisors_at_once_start_one_driver(tmp_path: Path) -> None:
     records(tmp_path).mkdir()
     argv = ["bash", "-c", "echo started"]
     task: dict[str, Any] = {"argv": argv, "environment": ENVIRON, "folder": str(tmp_path)}
-    task |= {"grace": 1, "user": None, "ports": [], "groups": [], "before": 1e12}
+    task |= {"grace": 1, "user": None, "ports": [], "groups": [], "processes": 0, "before": 1e12}
     program = [sys.executable, "-I", supervisor_module.__file__, str(records(tmp_path))]
     both = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
     told = [process.communicate(json.dumps(task).encode()) for process in both]
@@ -436,3 +439,43 @@ def test_a_slow_start_of_the_supervisor_takes_nothing_of_the_lease(
     status = driver_module.start_driver(shell("touch started"), place, ENVIRON, before=before)
     assert status.state in ("running", "ended")
     assert asked[0] - began >= 1.0
+
+
+def test_a_driver_whose_orphans_end_without_end_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its supervisor would otherwise reap for ever, and see no signal."""
+    left = 300_000
+    waitid = os.waitid
+
+    def endless(kind: int, pid: int, options: int) -> Any:
+        nonlocal left
+        if kind == os.P_PID:
+            return waitid(kind, pid, options)
+        left -= 1
+        return SimpleNamespace(si_pid=-1) if left > 0 else None
+
+    waitpid = os.waitpid
+    monkeypatch.setattr(os, "waitid", endless)
+    monkeypatch.setattr(os, "waitpid", lambda pid, options: (0, 0) if pid == -1 else waitpid(pid, options))
+    driver = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, supervisor_module._AWAITED)
+    try:
+        signal.raise_signal(signal.SIGTERM)  # to this thread alone
+        assert supervisor_module._see_through(driver.pid, 60.0) == 128 + signal.SIGTERM
+        assert left > 0
+    finally:
+        driver.returncode = 0  # reaped above
+        signal.sigtimedwait(supervisor_module._AWAITED, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a driver as another user")
+def test_a_user_does_not_get_all_processes() -> None:
+    """Root, who runs the daemon, finds room for its own."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o711)
+        start_driver(
+            shell("ulimit -Hu"), folder := Path(name) / "jobs/driver", ENVIRON, user=find_account("nobody")
+        )
+        assert wait_for_end(folder) == ENDED
+        mounts, own = (Path("/proc/self", file).read_text() for file in ("mountinfo", "cgroup"))
+        assert int((folder / "stdout").read_text()) == processes_for_jobs(mounts, own)
