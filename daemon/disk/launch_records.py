@@ -12,6 +12,7 @@ import random
 import secrets
 import shutil
 import socket
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from framework.host.untrusted_files import UntrustedFileError, read_whole
 #: Where drivers on this host listen: below the range from which Linux takes ports for outgoing connections.
 DRIVER_PORTS = range(10_000, 20_000)
 
+#: Seconds for finding free ports, where a job has taken most, and until the next try where that failed: the
+#: scheduling loop waits meanwhile, for each launch.
+_FINDING, _PAUSE = 0.1, 2.0
 _LARGEST_LAUNCH = 1 << 12
 #: Beside the records of a driver of an earlier version, whose supervisor writes into the job's folder.
 _LEGACY = "in-the-job-folder"
@@ -56,6 +60,8 @@ class LaunchRecords:
         self._driver_host = driver_host
         #: Sockets that hold the ports of drivers without a supervisor yet, which holds them from then on.
         self._held: dict[str, tuple[socket.socket, ...]] = {}
+        #: Until when (monotonic) no free port is looked for.
+        self._none_until = 0.0
         _take_over(self._jobs, self._records)
 
     def records(self, job_id: str) -> Path:
@@ -68,8 +74,12 @@ class LaunchRecords:
         """The jobs that were launched and not forgotten since."""
         return [path.parent.name for path in self._records.glob("*/launch.json")]
 
-    def of(self, job_id: str, secret: str = "", *, by_job: bool = True) -> LaunchRecord:
+    def of(
+        self, job_id: str, secret: str = "", *, by_job: bool = True, elsewhere: bool = False
+    ) -> LaunchRecord:
         """The job's launch, a new one if it has none; `secret` is the secret of a new one, if given.
+
+        One of a driver `elsewhere` has no ports of this host (0).
 
         RecordsError when the record was altered. OSError or ValueError when there is no disk space for it, or
         no free port.
@@ -78,7 +88,8 @@ class LaunchRecords:
         if kept is not None:
             return kept
         self.release(job_id)
-        launch = LaunchRecord(secret or secrets.token_urlsafe(32), self._hold_ports(job_id), by_job)
+        ports = (0, 0, 0) if elsewhere else self._hold_ports(job_id)
+        launch = LaunchRecord(secret or secrets.token_urlsafe(32), ports, by_job)
         path = self._records / job_id / "launch.json"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         record = {"secret": launch.secret, "ports": launch.ports, "by_job": by_job}
@@ -90,7 +101,7 @@ class LaunchRecords:
         try:
             kept = json.loads(read_whole(self._records, f"{job_id}/launch.json", _LARGEST_LAUNCH))
             first, second, third = kept["ports"]
-            if not all(type(port) is int and 0 < port < 1 << 16 for port in (first, second, third)):
+            if not all(type(port) is int and 0 <= port < 1 << 16 for port in (first, second, third)):
                 raise ValueError
             by_job = kept.get("by_job") is True
             return LaunchRecord(str(kept["secret"]), (first, second, third), by_job)
@@ -101,8 +112,14 @@ class LaunchRecords:
 
     def _hold_ports(self, job_id: str) -> tuple[int, int, int]:
         """Three free ports, kept from now on: a driver listens on them only when its executors run."""
+        none = f"no free ports for a driver on {self._driver_host} in {DRIVER_PORTS}"
         held: list[socket.socket] = []
+        begun = time.monotonic()
+        if begun < self._none_until:
+            raise ValueError(none)
         for port in random.sample(DRIVER_PORTS, len(DRIVER_PORTS)):
+            if time.monotonic() > begun + _FINDING:
+                break
             if (holder := _hold(self._driver_host, port)) is not None:
                 held.append(holder)
             if len(held) == 3:
@@ -111,7 +128,8 @@ class LaunchRecords:
                 return first, second, third
         for holder in held:
             holder.close()
-        raise ValueError(f"no free ports for a driver on {self._driver_host} in {DRIVER_PORTS}")
+        self._none_until = time.monotonic() + _PAUSE
+        raise ValueError(none)
 
     def release(self, job_id: str) -> None:
         """Release the job's reserved ports."""

@@ -96,10 +96,9 @@ class ApplicationRecords:
             known = self.kept(job_id)
             secret = "" if known is None else known.secret
             by_job = known is None or not secret or known.key == application_key(job_id, secret)
-            launch = self._launches.of(job_id, secret, by_job=by_job)
+            launch = self._launches.of(job_id, secret, by_job=by_job, elsewhere=True)
             if known is None:
                 self.keep(job_id, ApplicationRecord(launched_key(job_id, launch), launch.secret))
-        self._launches.release(job_id)  # no port of this host's
         return launch
 
     def launch(self, job_id: str) -> LaunchRecord | None:
