@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from framework.embedded.agent.agent import Agent
 
 _NANO = 1e9
+#: Seconds from SIGKILL until all of a task's processes are killed, where its end is not seen.
+_KILL_AGAIN = 1.0
 # Mesos reports a program that is not there as one that ran and exited with 1.
 _NO_SUCH_PROGRAM: Json = {"value": "exit 1", "shell": True}
 
@@ -147,7 +149,7 @@ class TaskRun:
         if self.owner.told_of_killing and not self._killed:
             self.report("TASK_KILLING")
         self._killed = True
-        self._group.terminate(own if grace is None else grace)
+        self._terminate(self._group, own if grace is None else grace)
 
     def destroy(self, outcome: tuple[str, str | None, str | None] | None) -> None:
         """Kill at once; the end is reported as `outcome` (state, message, reason), None: not at all."""
@@ -157,6 +159,7 @@ class TaskRun:
         self._end_fetching()
         if self._group is not None:
             self._group.signal(9)
+            self.host.loop.call_later(_KILL_AGAIN, self._kill_the_rest)
 
     def report(self, state: str, message: str | None = None, **fields: Any) -> None:
         """Send a status as the executor would."""
@@ -170,6 +173,17 @@ class TaskRun:
             self._group.signal(number)
 
     # inside
+
+    def _terminate(self, group: ProcessGroup, grace: float) -> None:
+        group.terminate(grace)
+        self.host.loop.call_later(grace + _KILL_AGAIN, self._kill_the_rest)
+
+    def _kill_the_rest(self) -> None:
+        """Kill what left the group of a task whose end is not seen, since that may trace it (ptrace)."""
+        if self._group is not None:
+            self._group.signal(9)
+            self.host.processes.closed(self._container_id)
+            self.host.loop.call_later(_KILL_AGAIN, self._kill_the_rest)
 
     def _fetch(self, context: Context, uris: list[Json]) -> None:
         try:
@@ -340,7 +354,7 @@ class TaskRun:
     def _out_of_time(self) -> None:
         self._final = ("TASK_FAILED", None, "REASON_MAX_COMPLETION_TIME_REACHED")
         if self._group is not None:
-            self._group.terminate(self.host.options.kill_grace)
+            self._terminate(self._group, self.host.options.kill_grace)
 
 
 def _unknown_check(**result: int) -> Json:

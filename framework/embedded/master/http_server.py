@@ -184,7 +184,7 @@ class MasterConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, UnicodeDecodeError):
-            if self._transport is None or self._transport.is_closing():
+            if self._transport.is_closing():  # one behind a stranger's
                 return
             self._answer(text_response(400, "Failed to decode the request"), keep=False)
         longest = _LONGEST_HEAD if self._in_head else _LONGEST_FRAMING

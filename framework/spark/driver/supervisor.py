@@ -53,6 +53,8 @@ _AWAITED = (signal.SIGCHLD, signal.SIGTERM)
 _CLEANING, _KILLING = 20.0, 30.0
 #: Ended processes that are reaped before signals are looked at, and seconds until they are in any case.
 _AT_ONCE, _LONGEST_WAIT = 100, 3600.0
+#: Seconds until what is left of a driver that was killed is killed again.
+_KILL_AGAIN = 1.0
 #: Errors of a disk that may have room again.
 _PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE})
 #: Errors that say that the command is no good, and not the host.
@@ -91,7 +93,7 @@ def main(records: str) -> None:
         return
     _write_at_last(PROCESS_FILE, _processes(identity(pid), task["groups"]))
     _close_streams()
-    code = _see_through(pid, task["grace"])
+    code = _see_through(pid, task["grace"], task["groups"])
     _kill_the_rest(task["groups"])
     _in_the_name_of(task, _clean_up)
     _write_at_last(EXIT_CODE_FILE, str(code))
@@ -194,15 +196,20 @@ def _close_streams() -> None:
 # ---- its end -------------------------------------------------------------------------------------
 
 
-def _see_through(pid: int, grace_seconds: float) -> int:
-    """Wait for the driver, end it when asked to, kill its process group and return its exit code."""
+def _see_through(pid: int, grace_seconds: float, groups: list[str]) -> int:
+    """Wait for the driver, end it when asked to, kill its process group and return its exit code.
+
+    A process that traces the driver (ptrace), even one that has left its session, keeps its end from us. So
+    after the grace all that the driver started is killed, until its end is seen.
+    """
     kill_at: float | None = None
     while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         all_reaped = _reap_orphans(pid)
         left = math.inf if kill_at is None else kill_at - time.monotonic()
         if left <= 0:
             _signal_group(pid, signal.SIGKILL)
-            kill_at, left = None, math.inf
+            _kill({pid for group in groups for pid in _kill_group(Path(group))} | set(below(os.getpid())))
+            kill_at, left = time.monotonic() + _KILL_AGAIN, _KILL_AGAIN
         received = signal.sigtimedwait(_AWAITED, min(left, _LONGEST_WAIT) if all_reaped else 0.0)
         if received is not None and received.si_signo == signal.SIGTERM and kill_at is None:
             _signal_group(pid, signal.SIGTERM)

@@ -548,7 +548,7 @@ def test_nonsense_in_a_launch_is_told(tmp_path: Path, nonsense: str) -> None:
 def test_a_job_that_takes_all_ports_does_not_hold_up_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten thousand are looked through now and then, and not for each launch; a driver elsewhere needs none."""
+    """Ten thousand are tried now and then, and not for each launch; a driver elsewhere needs none."""
     tries = list[int]()
     monkeypatch.setattr(launch_records, "_hold", lambda _, port: tries.append(port))
     launches = LaunchRecords(tmp_path, "127.0.0.1")

@@ -19,6 +19,7 @@ from framework.embedded import AgentSpec, serve
 from framework.embedded.agent import environments
 from framework.host import stop_signals
 from tests.framework.embedded.running import Json, Mesos, Subscription, framework_info, running, task
+from tests.framework.spark.driver.test_driver import TRACER
 from tests.waiting import until
 
 
@@ -104,6 +105,23 @@ def test_kill_reaches_the_whole_group_and_grants_grace(tmp_path: Path) -> None:
         scheduler.call("KILL", {"task_id": {"value": "t"}})
         assert scheduler.update("t", "TASK_KILLED")["message"] == "Command terminated with signal Killed"
         assert (sandbox / "asked").exists()
+
+
+@pytest.mark.timeout(90)
+def test_a_task_that_is_traced_can_be_killed(tmp_path: Path) -> None:
+    """Linux tells the end of a traced process to its tracer first, which need never look."""
+    fields = {"shell": False, "arguments": [sys.executable, "-c", TRACER]}
+    with running(tmp_path) as mesos, Subscription(mesos, framework_info()) as scheduler:
+        policy = {"grace_period": {"nanoseconds": 100_000_000}}
+        info = task("t", sys.executable, kill_policy=policy, command_fields=fields)
+        scheduler.launch(scheduler.offers()[0], info)
+        scheduler.update("t", "TASK_RUNNING")
+        stdout = mesos.sandbox("t") / "stdout"
+        until(lambda: stdout.read_text().endswith("\n"), "it is traced")
+        if stdout.read_text() != "0\n":
+            pytest.skip("this kernel lets no process trace another")
+        scheduler.call("KILL", {"task_id": {"value": "t"}})
+        scheduler.update("t", "TASK_KILLED")
 
 
 def test_framework_that_wants_it_is_told_of_killing(tmp_path: Path) -> None:

@@ -441,6 +441,36 @@ def test_a_slow_start_of_the_supervisor_takes_nothing_of_the_lease(
     assert asked[0] - began >= 1.0
 
 
+#: Traces its parent from another session, and never lets its end be seen: PR_SET_PTRACER, PTRACE_SEIZE.
+TRACER = """
+import ctypes, os, signal
+libc = ctypes.CDLL(None)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+libc.prctl(0x59616d61, ctypes.c_ulong(-1), 0, 0, 0)
+leader, (heard, told) = os.getpid(), os.pipe()
+if not os.fork():
+    os.setsid()
+    os.write(told, b"%d" % libc.ptrace(0x4206, leader, 0, 0))
+    while True:
+        signal.pause()
+print(os.read(heard, 9).decode(), flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.timeout(90)
+def test_a_driver_that_is_traced_can_be_ended(tmp_path: Path) -> None:
+    """Linux tells the end of a traced process to its tracer first, which need never look."""
+    traced = ProcessSpec((sys.executable, "-c", TRACER), {}, {})
+    start_driver(traced, tmp_path, ENVIRON, 0.1)
+    wait_until(lambda: (tmp_path / "stdout").read_text().endswith("\n"))
+    if (tmp_path / "stdout").read_text() != "0\n":
+        pytest.skip("this kernel lets no process trace another")
+    stop_driver(tmp_path)
+    assert wait_for_end(tmp_path).exit_code == 128 + signal.SIGKILL  # SIGTERM waits for the tracer, too
+
+
 def test_a_driver_whose_orphans_end_without_end_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its supervisor would otherwise reap for ever, and see no signal."""
     left = 300_000
@@ -460,7 +490,7 @@ def test_a_driver_whose_orphans_end_without_end_can_be_ended(monkeypatch: pytest
     before = signal.pthread_sigmask(signal.SIG_BLOCK, supervisor_module._AWAITED)
     try:
         signal.raise_signal(signal.SIGTERM)  # to this thread alone
-        assert supervisor_module._see_through(driver.pid, 60.0) == 128 + signal.SIGTERM
+        assert supervisor_module._see_through(driver.pid, 60.0, []) == 128 + signal.SIGTERM
         assert left > 0
     finally:
         driver.returncode = 0  # reaped above
