@@ -52,7 +52,7 @@ LOOKING_AT_OWN = frozenset({
     ),
     *_in("framework/embedded/credentials.py", "_kept"),
     *_in("framework/embedded/isolation/isolation.py", "_register _remove _read remove_leftovers"),
-    *_in("framework/embedded/mesos_server.py", "serve _serve _start_again _alone_in"),
+    *_in("framework/embedded/mesos_server.py", "serve _serve _start_again _alone_in _beat"),
     # What the config names: the administrator's own files and folders.
     *_in("daemon/maintenance/config_check.py", "_secret _allowed _data_dir"),
     *_in("daemon/disk/run_as.py", "rights_of own_rights"),
@@ -82,11 +82,12 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/vms/host_capacity.py", "this_machine"),
     *_in("daemon/store/rows/terms.py", "me"),
     *_in("framework/host/listening_socket.py", "listener_of _listener"),
-    *_in("framework/host/process_tree.py", "identity is_stopped below children"),
+    *_in("framework/host/process_tree.py", "identity is_stopped since_beat below children"),
     *_in("framework/embedded/isolation/bridge.py", "remove_network"),
     *_in(
         "framework/host/cgroups.py",
-        "memory_limit_mib limit_memory killed_for_memory remove make_tracker _make_unified _below _pids",
+        "memory_limit_mib limit_memory killed_for_memory remove make_tracker _make_unified _below _pids"
+        " most_processes_here _number",
     ),
     *_in("framework/embedded/isolation/isolation.py", "_proc"),
     *_in("framework/embedded/agent/environments.py", "_container_of"),

@@ -28,12 +28,11 @@ from conf.util.whole_file import write_whole
 from environment.clusters.cluster_files import vms_of
 from environment.resources import Resources
 from environment.types import Vm
-from framework.embedded.beats import since_beat
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
-from framework.embedded.settings import AgentSpec
+from framework.embedded.settings import BEATS, AgentSpec
 from framework.host.listening_socket import listen, listener_of
-from framework.host.process_tree import identity, is_stopped, kill, kill_below
+from framework.host.process_tree import identity, is_stopped, kill, kill_below, since_beat
 from framework.host.stop_signals import unblocked
 from framework.task_folders import substrate_folder
 
@@ -147,7 +146,7 @@ class EmbeddedMesos:
 
         Strangers can fill its port with connections, so that no answer comes: then its beats tell.
         """
-        beat = since_beat(self._folder / "work")
+        beat = since_beat(self._folder / "work" / BEATS)
         return (beat is not None and beat < ANSWER_SECONDS) or _answers(self.address)
 
     def leave(self) -> None:

@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from framework.embedded.beats import beat
 from framework.embedded.cluster import EmbeddedCluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
 from framework.embedded.master.http_server import MasterConnection
 from framework.embedded.master.routes import RouteAccess, Routes
 from framework.embedded.process_keeper import keep
-from framework.embedded.settings import AgentSpec, MasterOptions, check_agents, with_addresses
+from framework.embedded.settings import BEATS, AgentSpec, MasterOptions, check_agents, with_addresses
 from framework.host.listening_socket import listen
 from framework.host.request_guard import RequestGuard
 
@@ -27,6 +26,7 @@ from framework.host.request_guard import RequestGuard
 _ROUNDS_TO_CONNECT = 4
 _ALONE_SECONDS = 15.0  # chosen: more than an ending server takes to end its tasks
 _EVERYWHERE = frozenset({"", "0.0.0.0"})  # noqa: S104 (asked for by whoever starts it)
+_BEAT_SECONDS = 0.5
 _FILES_WANTED = 8192  # chosen: streams, connections and sandbox files of thousands of tasks
 
 
@@ -88,7 +88,7 @@ async def _serve(
     agents = with_addresses(agents, port)
     cluster = EmbeddedCluster(agents, options=options, work_dir=work_dir, host=host, port=port, cells=cells)
     front = _Front(cluster, (host, port), access)
-    beating = loop.create_task(beat(work_dir))
+    beating = loop.create_task(_beat(work_dir / BEATS))
     try:
         await front.open(listener)
         cluster.start()
@@ -99,6 +99,16 @@ async def _serve(
         beating.cancel()
         await front.close()
         await cluster.close()
+
+
+async def _beat(path: Path) -> None:
+    """Show, as `since_beat` reads it, that the loop runs."""
+    with path.open("wb") as file:
+        while True:
+            now = time.monotonic_ns()
+            with contextlib.suppress(OSError):
+                os.utime(file.fileno(), ns=(now, now))
+            await asyncio.sleep(_BEAT_SECONDS)
 
 
 class _Front:

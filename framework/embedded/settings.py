@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+#: File of its work folder by which it shows that its loop runs.
+BEATS = "beats"
 #: Agents in each /24 of loopback, 1 to 254.
 _HOSTS_PER_NET = 254
 _LAST_NET = 0xFFFF

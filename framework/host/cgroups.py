@@ -172,6 +172,11 @@ def processes_for_jobs(mounts: str, own: str) -> int:
     return whole - min(max(whole // 8, _SPARED_PIDS), whole // 2)
 
 
+def most_processes_here() -> int:
+    """`processes_for_jobs` of this process's groups."""
+    return processes_for_jobs(*(Path("/proc/self", name).read_text() for name in ("mountinfo", "cgroup")))
+
+
 def _number(path: Path) -> int:
     """The limit in a file of the kernel; 0 where there is none."""
     with contextlib.suppress(OSError, ValueError):

@@ -73,6 +73,19 @@ def is_stopped(pid: int) -> bool:
     return text.rpartition(")")[2].split()[0] in "Tt"
 
 
+def since_beat(file: Path) -> float | None:
+    """Seconds since a process beat last, by its file; None where it never did since the machine started.
+
+    It beats by setting the file's time of change, to CLOCK_MONOTONIC (ns), as long as it works. Unlike an
+    answer on a port, which others can fill, that is disturbed by nobody.
+    """
+    try:
+        seconds = time.monotonic() - file.stat().st_mtime_ns / 1e9
+    except OSError:
+        return None
+    return seconds if seconds >= 0 else None
+
+
 def below(root: int) -> list[int]:
     """The pids of all living processes below this one; zombies are not living, but their descendants are."""
     children: dict[int, list[int]] = {}

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from framework.embedded.agent.environments import ContainerReader
 from framework.embedded.isolation import Entry
-from framework.host.cgroups import processes_for_jobs
+from framework.host.cgroups import most_processes_here
 from framework.host.process_tree import adopt_orphans, below, children, kill, limit_processes
 from framework.host.unix_users import find_account
 
@@ -85,7 +85,7 @@ class Processes:
         self._swept, self._ended = -math.inf, False
         adopt_orphans()
         if os.geteuid() == 0:  # which has no limit itself; tasks of other users get it from here
-            limit_processes(processes_for_jobs(*map(_proc, ("mountinfo", "cgroup"))))
+            limit_processes(most_processes_here())
         loop.add_signal_handler(signal.SIGCHLD, self._child_ended)
         # Hundreds of ends while the loop is busy fill its pipe. One byte in it is enough to reap them all.
         signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
@@ -286,10 +286,6 @@ def _next_zombie() -> int | None:
     except ChildProcessError:
         return None
     return None if info is None else info.si_pid
-
-
-def _proc(name: str) -> str:
-    return Path("/proc/self", name).read_text()
 
 
 def _ignore(_wait_status: int) -> None:

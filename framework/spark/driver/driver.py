@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from framework.host.cgroups import processes_for_jobs
+from framework.host.cgroups import most_processes_here
 from framework.host.process_tree import identity
 from framework.host.stop_signals import unblocked
 from framework.host.unix_users import UnixAccount
@@ -148,7 +148,7 @@ def _run_supervisor(
         "user": None if user is None else (user.uid, user.gid, *user.groups),
         "ports": place.ports,
         "groups": place.groups,
-        "processes": 0 if user is None else _most_processes(),
+        "processes": 0 if user is None else most_processes_here(),
     }
     program = [sys.executable, "-I", "-S", supervisor.__file__, str(place.records.absolute())]
     with _AT_ONCE, _started(program, inherited) as process:
@@ -163,11 +163,6 @@ def _run_supervisor(
             process.kill()
             raise HostError(f"the driver's supervisor did not answer in {_PATIENCE:.0f} s") from None
         return output.decode(errors="replace")
-
-
-def _most_processes() -> int:
-    """How many processes the drivers of another user may have together."""
-    return processes_for_jobs(*(Path("/proc/self", name).read_text() for name in ("mountinfo", "cgroup")))
 
 
 def _started(program: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
