@@ -16,7 +16,12 @@ _LENGTHS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": SECONDS_PER_HOUR
 #: What a resource may be called: what Mesos' own texts of resources can hold, in ASCII.
 RESOURCE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
 _KNOWN_OTHERWISE = {"cpus": "cpus", "mem": "memory", "memory": "memory"}
-_MOST = 1e9
+#: The most of one resource that a job may ask for, or that is believed of a VM; of memory, MiB. Chosen: the
+#: thousandths of millions of such VMs can be added up as 64 bits.
+MOST_AMOUNT = 1e9
+#: The most that is believed of another program: dollars per hour, dollars, and seconds since the epoch (the
+#: end of the year 9999, the last of Python's calendar). Beyond it sums are no numbers any more.
+MOST_PRICE, MOST_DOLLARS, LATEST = 1e6, 1e9, 253_402_300_799.0
 
 
 def memory_mib(value: object) -> int:
@@ -54,6 +59,8 @@ DEADLINE = (
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d))$"
 )
 _LONGEST = 1e9
+#: Years of such a time: in another zone the first and the last year that there are may be none.
+_YEARS = range(1970, 3000)
 
 
 def deadline(value: object) -> float | str:
@@ -71,6 +78,8 @@ def deadline(value: object) -> float | str:
             raise ValueError(right) from None
         if at.tzinfo is None:
             raise ValueError(f"{value} has no zone: write {value}Z, or {value}+01:00")
+        if at.year not in _YEARS:
+            raise ValueError(f"{value}: should be a time of the years {_YEARS[0]} to {_YEARS[-1]}")
         return value
     try:
         after = seconds(value)
@@ -100,7 +109,7 @@ def checked_resources(amounts: Mapping[str, float]) -> dict[str, float]:
 
     ValueError names the error: Mesos keeps three decimals of a scalar, and hands out gpus whole.
     """
-    kept = {name: round(amount, 3) for name, amount in amounts.items() if amount < _MOST}
+    kept = {name: round(amount, 3) for name, amount in amounts.items() if amount < MOST_AMOUNT}
     for name, amount in amounts.items():
         if not re.fullmatch(RESOURCE_NAME, name):
             raise ValueError(f"{name!r}: should be a resource's name: letters, digits, _, . and -")
@@ -108,8 +117,8 @@ def checked_resources(amounts: Mapping[str, float]) -> dict[str, float]:
             raise ValueError(f"{name}: has its own key, {_KNOWN_OTHERWISE[name]}")
         if name == "ports":
             raise ValueError("ports: not an amount; every executor gets the port that it needs")
-        if not 0.001 <= amount < _MOST:
-            raise ValueError(f"{name}: should be 0.001 to {_MOST:g}, found {amount:g}")
+        if not 0.001 <= amount < MOST_AMOUNT:
+            raise ValueError(f"{name}: should be 0.001 to {MOST_AMOUNT:g}, found {amount:g}")
         if abs(amount - kept[name]) > 1e-9:
             raise ValueError(f"{name}: should have at most three decimals, found {amount!r}")
         if name == "gpus" and amount % 1:

@@ -3,13 +3,18 @@
 import re
 from datetime import UTC, datetime
 
+from conf.units import LATEST
+
 #: Times below are counted from somewhere else than the epoch, as in simulations and tests.
 _EPOCH = 1e9
 
 
 def clock(at: float) -> str:
-    """A time (seconds since the epoch) as `2026-11-22 00:41:05 UTC`; one of a simulation in seconds."""
-    if at < _EPOCH:
+    """A time (seconds since the epoch) as `2026-11-22 00:41:05 UTC`; one of a simulation in seconds.
+
+    So is any number that is no time: users, masters and providers state times, and the loop formats them.
+    """
+    if not _EPOCH <= at <= LATEST:
         return f"{at:g} s"
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 

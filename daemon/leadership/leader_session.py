@@ -70,7 +70,8 @@ class LeaderSession:
     def renew(self) -> None:
         """Renew the term, unless another daemon leads; a loop that is blocked elsewhere loses its term."""
         try:
-            self._term.renew()
+            if self._term.renew():
+                self.trouble = ""  # an idle daemon writes nothing else
         except DeposedError as error:
             self._step_down(error)
         except StoreError as error:

@@ -1,15 +1,16 @@
 """The agents of a cluster, from its master's operator API: offers show only free resources."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from conf.units import MOST_AMOUNT
 from environment.model.messages.events import VmsMeasured
 from environment.model.messages.snapshot import VmSize
-from environment.resources import BASIC, Resources, total
+from environment.resources import BASIC, Resources
 from framework.mesos.bounded_http import Credentials, RefusedAnswerError, read_json
-from framework.mesos.translate import agent_from_json
+from framework.mesos.translate import agent_from_json, amount_of, total_of
 
 #: Seconds that the master has for each answer.
 PATIENCE = 10.0
@@ -50,7 +51,7 @@ def measured(told: Any, roles: Collection[str], *, gpus: bool) -> VmsMeasured:
         closed = tuple((str(agent["id"]), _closed(agent)) for agent in ours if _takes_nothing(agent))
         # Where something is reserved for other roles, it may be that which is used.
         used = tuple(
-            VmSize(str(agent["id"]), _scalars(agent["used_resources"]).positive)
+            VmSize(str(agent["id"]), _sum([agent["used_resources"]]))
             for agent in ours
             if "used_resources" in agent and agent["reserved_resources"].keys() <= set(roles)
         )
@@ -79,7 +80,7 @@ def quota_in_all(told: Any, roles: Collection[str]) -> dict[str, float]:
     top = {role.partition("/")[0] for role in roles}
     names = sorted({name for limit in limits.values() for name in limit})
     most = {name: sum(_most(role, roles, limits, name) for role in top) for name in names}
-    return {name: round(amount, 3) for name, amount in most.items() if top and amount < math.inf}
+    return {name: round(amount, 3) for name, amount in most.items() if top and amount < MOST_AMOUNT}
 
 
 def _most(role: str, roles: Collection[str], limits: Mapping[str, Mapping[str, float]], name: str) -> float:
@@ -98,13 +99,13 @@ def _quotas(told: Any) -> dict[str, dict[str, dict[str, float]]]:
     try:
         return {
             str(role["name"]): {
-                part: {str(n): float(v) for n, v in role["quota"].get(part, {}).items()}
+                part: {str(n): amount_of(v) for n, v in role["quota"].get(part, {}).items()}
                 for part in ("limit", "consumed")
             }
             for role in told["roles"]
             if role.get("quota", {}).get("limit")
         }
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(f"its /roles is not the answer of a Mesos master: {error!r}") from error
 
 
@@ -149,9 +150,9 @@ def _is_ours(size: VmSize, *, gpus: bool) -> bool:
 def _size(agent: Mapping[str, Any], roles: Collection[str]) -> VmSize:
     reserved = agent["reserved_resources"]
     ours = [agent["unreserved_resources"], *(reserved[role] for role in roles if role in reserved)]
-    return VmSize(str(agent["id"]), total(map(_scalars, ours)).positive)
+    return VmSize(str(agent["id"]), _sum(ours))
 
 
-def _scalars(part: Mapping[str, Any]) -> Resources:
+def _sum(parts: Iterable[Mapping[str, Any]]) -> Resources:
     # Values that are no numbers, such as ports, are text here.
-    return Resources.named({n: float(v) for n, v in part.items() if not isinstance(v, str)})
+    return total_of((n, v) for part in parts for n, v in part.items() if not isinstance(v, str))

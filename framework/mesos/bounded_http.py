@@ -12,6 +12,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any
 from urllib.parse import urlsplit
 
+from conf.util.foreign_json import foreign_json
+
 #: Bytes at once.
 _PART = 1 << 16
 
@@ -55,7 +57,7 @@ def read_json(url: str, credentials: Credentials, *, seconds: float, most: int, 
     if len(data) > most:
         raise ValueError(f"{host} answers with more than {most >> 20} MiB")
     try:
-        return json.loads(data)
+        return foreign_json(data)
     except RecursionError as error:
         raise ValueError(f"{host} answers with JSON that is nested too deeply") from error
 

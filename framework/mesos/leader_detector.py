@@ -4,7 +4,6 @@ pymesos has a detector of its own, one for each connection to a master. It does 
 was away at its start, and reports a new leader through the lock that a call to the old one may hold.
 """
 
-import json
 import logging
 import threading
 from collections.abc import Callable
@@ -14,6 +13,8 @@ import structlog
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
+
+from conf.util.foreign_json import foreign_json
 
 log = structlog.get_logger("mesos")
 
@@ -113,7 +114,7 @@ class Detector:
 def _address(data: bytes) -> str:
     """Read `host:port` out of MasterInfo as JSON; ValueError when it is not there."""
     try:
-        address = json.loads(data)["address"]
+        address = foreign_json(data)["address"]
         host, port = address.get("ip") or address["hostname"], int(address["port"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{data[:100]!r} has no address with ip and port") from error

@@ -5,6 +5,7 @@ permission before it hands each part of a call to the kernel, and before it subs
 driver and handles its events.
 """
 
+import json
 import logging
 import signal
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from conf.util.foreign_json import foreign_json
 from framework import http_parser
 from framework.mesos.call_queue import FencedError
 from framework.mesos.translate import Json
@@ -27,6 +29,8 @@ import pymesos.process  # noqa: E402 - likewise
 
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, _sigint)
+# Events are put into the store and into answers, which cannot hold all that Python's own parser accepts.
+pymesos.process.json = SimpleNamespace(loads=foreign_json, dumps=json.dumps)
 # Its I/O thread would interrupt the main thread when it ends; a session notices the end by itself.
 pymesos.process.thread = SimpleNamespace(interrupt_main=lambda: None)
 for _handler in list(pymesos.logger.handlers):

@@ -4,9 +4,10 @@ import base64
 import re
 import signal
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite, nan
+from math import nan
 from typing import Any, get_args
 
+from conf.units import MOST_AMOUNT, MOST_PRICE
 from conf.util.secret_masking import masked_urls
 from environment.model.messages.events import InverseOffer, TaskChanged
 from environment.model.messages.records import ExecutorRecord
@@ -38,16 +39,14 @@ _STATES: dict[str, TaskState] = {state: state for state in get_args(TaskState)}
 def offer_from_json(offer: Mapping[str, Any]) -> Offer:
     """Read an offer. An agent's attributes define the VM's type (`vm`), `price` per hour, and `lease`."""
     resources, attributes = offer.get("resources", ()), _attributes(offer.get("attributes", ()))
-    amounts = total(
-        Resources.named({r["name"]: float(r["scalar"]["value"])}) for r in resources if _is_amount(r)
-    )
+    amounts = total_of((r["name"], r["scalar"]["value"]) for r in resources if _is_amount(r))
     price, note = price_of(attributes.get("price"))
     hostname = str(offer["hostname"])
     vm = Vm(
         id=str(offer["agent_id"]["value"]),
         name=hostname,
         type=str(attributes.get("vm", UNKNOWN_TYPE)),
-        resources=amounts.positive,
+        resources=amounts,
         price_per_hour=price,
         address=_address(offer) or hostname,
         note=note,
@@ -151,6 +150,17 @@ def task_to_json(
     return info
 
 
+def amount_of(value: Any) -> float:
+    """An amount that another program states, as far as `MOST_AMOUNT`; ValueError when it is no number."""
+    return max(-MOST_AMOUNT, min(float(value), MOST_AMOUNT))
+
+
+def total_of(amounts: Iterable[tuple[str, Any]]) -> Resources:
+    """The sum of amounts by name that another program states, without those below zero."""
+    sums = total(Resources.named({name: amount_of(value)}) for name, value in amounts).positive
+    return sums & Resources.named(dict.fromkeys(sums, MOST_AMOUNT))
+
+
 class OfferAllocator:
     """The resources of the offers of one agent, from which tasks are paid.
 
@@ -175,7 +185,7 @@ class OfferAllocator:
         for resource in self._resources:
             if resource["name"] != name or missing <= 0 or not _is_amount(resource):
                 continue
-            has = thousandths(float(resource["scalar"]["value"]))
+            has = thousandths(amount_of(resource["scalar"]["value"]))
             part = min(has, missing)
             if part > 0:
                 taken.append({**resource, "scalar": {"value": part / THOUSANDTHS}})
@@ -252,7 +262,7 @@ def price_of(value: object) -> tuple[float, str]:
         price = float(str(value).strip().removeprefix("$"))
     except ValueError:
         price = nan
-    if isfinite(price) and price >= 0:
+    if 0 <= price <= MOST_PRICE:
         return price, ""
     right = "not a number of dollars per hour, such as price:0.48"
     return 0.0, f"its attribute price is {str(value)[:40]!r}, {right}; it counts as 0"

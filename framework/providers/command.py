@@ -20,6 +20,8 @@ from stoker.characters import visible
 
 from conf.loader import ConfigError, build
 from conf.schema import CommandProvider, Name, Strict, Text
+from conf.units import LATEST, MOST_DOLLARS, MOST_PRICE
+from conf.util.foreign_json import foreign_json
 from framework.host.stop_signals import unblocked
 from framework.providers.agent_join import Door, joining
 from framework.providers.interface import Machine, Notice, ProviderError, Refusal, VmRequest
@@ -34,7 +36,10 @@ _LONGEST_COMPLAINT = 300
 #: Seconds for which its pipes are read when a program has ended: others may hold them.
 _LINGER = 0.2
 
-_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+#: Dollars per hour, dollars, and seconds since the epoch: beyond these sums would not be numbers any more.
+_Price = Annotated[float, Field(ge=0, le=MOST_PRICE, allow_inf_nan=False)]
+_Dollars = Annotated[float, Field(ge=0, le=MOST_DOLLARS, allow_inf_nan=False)]
+_Moment = Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
 
 
 class _OpenAnswer(Strict):
@@ -44,14 +49,14 @@ class _OpenAnswer(Strict):
     lease: Name | None = None
     pool: Name | None = None
     state: Literal["booting", "running", "closing"] = "running"
-    opened_at: _Number | None = None
-    price_per_hour: _Number | None = None
+    opened_at: _Moment | None = None
+    price_per_hour: _Price | None = None
     address: Annotated[str, Field(max_length=300)] = ""
-    charged: _Number | None = None
+    charged: _Dollars | None = None
 
 
 class _CloseAnswer(Strict):
-    charged: _Number | None = None
+    charged: _Dollars | None = None
 
 
 class _ListEntry(_OpenAnswer):
@@ -64,12 +69,12 @@ class _ListAnswer(Strict):
 
 
 class _Prices(Strict):
-    prices: Mapping[Name, _Number]
+    prices: Mapping[Name, _Price]
 
 
 class _Away(Strict):
     lease: Name
-    at: _Number
+    at: _Moment
     why: Annotated[Text, Field(max_length=1000)] = ""
 
 
@@ -250,7 +255,7 @@ class _ProgramOutput:
 
 def _read(named: str, answer: bytes, schema: type[_Answer]) -> _Answer:
     try:
-        value = json.loads(answer, parse_constant=_no_number)
+        value = foreign_json(answer)
     except RecursionError:
         raise _wrong(named, "nested too deeply") from None
     except ValueError as error:
@@ -261,10 +266,6 @@ def _read(named: str, answer: bytes, schema: type[_Answer]) -> _Answer:
         return build(schema, value, named)
     except ConfigError as error:
         raise ProviderError("unavailable", f"answer of {visible(str(error).splitlines()[0])}") from None
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
 
 
 def _wrong(named: str, why: str) -> ProviderError:

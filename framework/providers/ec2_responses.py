@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_pascal
 from stoker.characters import visible
 
+from conf.units import MOST_PRICE
 from framework.providers.interface import ProviderError
 
 _Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
@@ -92,7 +93,7 @@ class _SpotPrice(Ec2Answer):
     availability_zone: _Word
     instance_type: _Word
     product_description: _Word = ""
-    spot_price: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    spot_price: Annotated[float, Field(ge=0, le=MOST_PRICE, allow_inf_nan=False)]
     timestamp: datetime
 
     @property

@@ -104,10 +104,13 @@ def count(number: int, noun: str) -> str:
 
 
 def clock(at: float | None) -> str:
-    """The local time of day, with the date unless that is today."""
+    """The local time of day, with the date unless that is today; seconds where a number is no time."""
     if at is None:
         return NONE
-    moment = datetime.fromtimestamp(at).astimezone()
+    try:
+        moment = datetime.fromtimestamp(at).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return f"{at:g} s"
     today = moment.date() == datetime.now().astimezone().date()
     return moment.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 

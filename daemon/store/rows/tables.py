@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from conf.defaults import DEFAULT_QUEUE
+from conf.util.foreign_json import storable
 from environment.model.messages.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 
 Row = dict[str, Any]
@@ -21,35 +22,50 @@ OPEN_EXECUTOR = tuple(state for state in get_args(ExecutorState) if state not in
 
 _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
+
+class StoredText(sa.types.TypeDecorator[str]):
+    """A column of texts, in which characters that a database cannot store are replaced.
+
+    They come from masters, programs and damaged rows; the loop would repeat such a write for ever, or end.
+    """
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, _: Any) -> str | None:
+        """Replace them by U+FFFD."""
+        return value if value is None else storable(value)
+
+
 metadata = sa.MetaData()
 #: Small facts such as the framework id; the schema's version is one of them.
 facts = sa.Table(
     "facts",
     metadata,
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("key", StoredText, primary_key=True),
+    sa.Column("value", StoredText, nullable=False),
 )
 #: `job-7` has number 7: numbers are given in order of submission and never twice.
 jobs = sa.Table(
     "jobs",
     metadata,
     sa.Column("number", _NUMBER, primary_key=True, autoincrement=False),
-    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("state", StoredText, nullable=False),
     sa.Column("cost", sa.Double, nullable=False),
-    sa.Column("record", sa.Text, nullable=False),
-    sa.Column("spec", sa.Text),
+    sa.Column("record", StoredText, nullable=False),
+    sa.Column("spec", StoredText),
     sa.Column("accepted_at", sa.Double),
-    sa.Column("idempotency_key", sa.Text, unique=True),
+    sa.Column("idempotency_key", StoredText, unique=True),
     sa.Column("finished_at", sa.Double),
     #: Bytes of its rows and folders, once it is over and they were measured.
     sa.Column("size", _NUMBER),
-    sa.Column("owner", sa.Text, nullable=False, server_default=""),
-    sa.Column("queue", sa.Text, nullable=False, server_default=DEFAULT_QUEUE),
-    sa.Column("name", sa.Text, nullable=False, server_default=""),
-    sa.Column("job_group", sa.Text),
+    sa.Column("owner", StoredText, nullable=False, server_default=""),
+    sa.Column("queue", StoredText, nullable=False, server_default=DEFAULT_QUEUE),
+    sa.Column("name", StoredText, nullable=False, server_default=""),
+    sa.Column("job_group", StoredText),
     #: The number of the first job of the array that it belongs to.
     sa.Column("array_of", _NUMBER),
-    sa.Column("type", sa.Text, nullable=False, server_default=""),
+    sa.Column("type", StoredText, nullable=False, server_default=""),
     sa.Index("jobs_by_state", "state", "number"),
     sa.Index("jobs_by_owner", "owner", "state", "number", "queue", "type"),
     sa.Index("jobs_by_type", "type", "state", "number", "queue"),
@@ -63,8 +79,8 @@ for _name in ("job_group", "array_of"):
 labels = sa.Table(
     "labels",
     metadata,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, primary_key=True),
+    sa.Column("name", StoredText, primary_key=True),
+    sa.Column("value", StoredText, primary_key=True),
     sa.Column("job", sa.ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
     sa.Index("labels_by_job", "job"),
     sqlite_with_rowid=False,
@@ -76,18 +92,18 @@ sa.Index("jobs_unmeasured", jobs.c.finished_at, sqlite_where=_UNMEASURED, postgr
 executors = sa.Table(
     "executors",
     metadata,
-    sa.Column("task_id", sa.Text, primary_key=True),
+    sa.Column("task_id", StoredText, primary_key=True),
     sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False, index=True),
-    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("state", StoredText, nullable=False, index=True),
     sa.Column("launched_at", sa.Double, nullable=False),
-    sa.Column("record", sa.Text, nullable=False),
+    sa.Column("record", StoredText, nullable=False),
 )
 explanations = sa.Table(
     "explanations",
     metadata,
     sa.Column("number", _NUMBER, primary_key=True),
     sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False),
-    sa.Column("decision", sa.Text, nullable=False),
+    sa.Column("decision", StoredText, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Index("explanations_by_job", "job", "decision"),
 )
@@ -97,7 +113,7 @@ comparisons = sa.Table(
     metadata,
     sa.Column("number", _NUMBER, primary_key=True),
     sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("body", StoredText, nullable=False),
     sa.Index("comparisons_by_job", "job"),
 )
 #: Events, in words (`events.py`); of no job where it is about the cluster.
@@ -107,8 +123,8 @@ events = sa.Table(
     sa.Column("number", _NUMBER, primary_key=True),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("job", _NUMBER),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("kind", StoredText, nullable=False),
+    sa.Column("text", StoredText, nullable=False),
     sqlite_autoincrement=True,
 )
 _OF_JOB = events.c.job.is_not(None)
@@ -118,8 +134,8 @@ sa.Index("events_by_job", events.c.job, sqlite_where=_OF_JOB, postgresql_where=_
 sums = sa.Table(
     "sums",
     metadata,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("state", sa.Text, primary_key=True),
+    sa.Column("name", StoredText, primary_key=True),
+    sa.Column("state", StoredText, primary_key=True),
     sa.Column("number", _NUMBER, nullable=False),
     sa.Column("cost", sa.Double, nullable=False),
     sa.Column("size", _NUMBER, nullable=False),
@@ -128,12 +144,12 @@ sums = sa.Table(
 leases = sa.Table(
     "leases",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("pool", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("id", StoredText, primary_key=True),
+    sa.Column("pool", StoredText, nullable=False),
+    sa.Column("state", StoredText, nullable=False, index=True),
     sa.Column("asked_at", sa.Double, nullable=False),
     sa.Column("closed_at", sa.Double, index=True),
-    sa.Column("record", sa.Text, nullable=False),
+    sa.Column("record", StoredText, nullable=False),
 )
 #: Applications whose driver requests executors itself (`application_records.py`), and whether their secret is
 #: stored.
@@ -142,19 +158,19 @@ applications = sa.Table(
     metadata,
     sa.Column("job", sa.ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
     sa.Column("has_secret", sa.Boolean, nullable=False),
-    sa.Column("record", sa.Text, nullable=False),
+    sa.Column("record", StoredText, nullable=False),
 )
 #: Estimates of jobs (`estimates.py`).
 estimates = sa.Table(
     "estimates",
     metadata,
     sa.Column("job", sa.ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
-    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("body", StoredText, nullable=False),
 )
 
 
 def _charged(name: str, *keys: str, more: Sequence[sa.Column[Any]] = ()) -> sa.Table:
-    columns = (sa.Column(key, sa.Text, primary_key=True) for key in keys)
+    columns = (sa.Column(key, StoredText, primary_key=True) for key in keys)
     dollars = sa.Column("dollars", sa.Double, nullable=False)
     return sa.Table(name, metadata, *columns, dollars, *more, sqlite_with_rowid=False)
 
@@ -178,12 +194,17 @@ charged_groups = _charged("charged_groups", "day", "group", "kind")
 charged_pools = _charged("charged_pools", "pool", "kind")
 _USED = ("day", "vm", "job", "pool", "type", "owner", "queue", "policy", "kind")
 #: Each job on each VM, while `retention.bill` of the config asks for that.
-charged_uses = _charged("charged_uses", *_USED, more=(sa.Column("group", sa.Text, nullable=False), *_hours()))
+charged_uses = _charged(
+    "charged_uses", *_USED, more=(sa.Column("group", StoredText, nullable=False), *_hours())
+)
 
 
 def _sealed(name: str) -> sa.Table:
     """Make one of the tables of `record_tables.py`."""
-    key, record = sa.Column("id", sa.Text, primary_key=True), sa.Column("record", sa.Text, nullable=False)
+    key, record = (
+        sa.Column("id", StoredText, primary_key=True),
+        sa.Column("record", StoredText, nullable=False),
+    )
     return sa.Table(name, metadata, key, record)
 
 
@@ -198,18 +219,18 @@ users = _sealed("users")
 token_uses = sa.Table(
     "token_uses",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("day", sa.Text, nullable=False),
+    sa.Column("id", StoredText, primary_key=True),
+    sa.Column("day", StoredText, nullable=False),
 )
 #: Rows of other tables (`name`, `key`) as they were when they could not be read.
 quarantine = sa.Table(
     "quarantine",
     metadata,
     sa.Column("number", _NUMBER, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("name", StoredText, nullable=False),
+    sa.Column("key", StoredText, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
-    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("why", StoredText, nullable=False),
     sa.Column("found_at", sa.Double, nullable=False),
 )
 

@@ -60,14 +60,14 @@ class Term:
         """Whether outside actions are safe: no other term can have begun."""
         return boot_seconds() < self._holds_until
 
-    def renew(self) -> None:
-        """Go on leading; does something only when it is time to.
+    def renew(self) -> bool:
+        """Go on leading; does something only when it is time to. Whether the lease was written.
 
         DeposedError when another daemon leads; StoreError when that is not known, and `holds` soon not true.
         """
         now = boot_seconds()
         if self._lease is None or now < self._renew_at:
-            return
+            return False
         lease = {**self._lease, "beat": self._lease["beat"] + 1, "seconds": self._seconds}
 
         def work(connection: Connection) -> None:
@@ -77,6 +77,7 @@ class Term:
         self._renew_at = now + self._seconds * _RENEWED  # also when it comes to nothing
         self._database.write(work, first=True)
         self._lease, self._holds_until = lease, now + self._seconds * _SAFE
+        return True
 
     def fence(self, connection: Connection) -> None:
         """To be called in each transaction of this term that writes; DeposedError when it is over."""

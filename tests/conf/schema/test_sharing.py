@@ -115,6 +115,8 @@ def test_what_is_wrong_is_told(sections: Any, complaint: str) -> None:
     [
         ("2026-11-22T18:00:00", "has no zone: write 2026-11-22T18:00:00Z"),
         ("2026-13-22T18:00:00Z", "should be a time after submission such as 2h"),
+        ("9999-12-31T23:59:59-12:00", "should be a time of the years 1970 to 2999"),
+        ("1969-12-31T23:59:59Z", "should be a time of the years 1970 to 2999"),
         ("tomorrow", "should be a time after submission such as 2h"),
         (0, "should be more than 0"),
         ("0s", "should be more than 0"),

@@ -9,6 +9,7 @@ import pytest
 from daemon.leadership.leader_session import LeaderSession
 from daemon.scheduler.command_executor import CommandExecutor
 from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from environment.model.messages import commands as cmd
 from tests.waiting import until
 
@@ -118,3 +119,24 @@ def is_renewed(store: Store) -> bool:
     with store.database.read() as connection:
         lease = connection.exec_driver_sql("SELECT value FROM facts WHERE key = 'lease'").scalar()
     return '"beat": 1' in str(lease) or '"beat":1' in str(lease)
+
+
+def test_a_trouble_of_the_store_is_over_when_the_lease_is_renewed(
+    store: Store, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle daemon writes nothing else: it would be reported as not ready until the next job."""
+    machines = Machines(clock, store)
+    tenure = LeaderSession(machines.term, store)
+    with monkeypatch.context() as away:
+        away.setattr(store.database, "write", _cut)
+        tenure.renew()
+    assert tenure.trouble == "the connection was cut"
+    tenure.renew()
+    assert tenure.trouble, "not due yet"
+    clock[0] += 1.0
+    tenure.renew()
+    assert not tenure.trouble
+
+
+def _cut(*_: object, **__: object) -> None:
+    raise StoreError("the connection was cut")

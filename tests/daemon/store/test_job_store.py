@@ -639,3 +639,17 @@ def test_numpy_scores_are_kept(store: Store) -> None:
     choice = Choice(0, "vm-1", "", seen, 0)
     store.changes.save(Changes((), ()), [replace(make_explanation("job-1"), choices=(choice,))])
     assert store.jobs.explanations("job-1")[0].choices[0].candidates[0].score == 0.5
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_text_that_cannot_be_stored_is_mended(
+    tmp_path: Path, request: pytest.FixtureRequest, database: str
+) -> None:
+    """The loop, which repeats a write until it succeeds, would end over it, or hang."""
+    url = url_of(tmp_path) if database == "sqlite" else request.getfixturevalue("postgresql_url")
+    store = Store(url)
+    try:
+        store.facts.put("what", "a\ud800b\0c\u00e9")
+        assert store.facts.get("what") == "a\ufffdb\ufffdc\u00e9"
+    finally:
+        store.close()

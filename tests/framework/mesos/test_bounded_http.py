@@ -134,6 +134,22 @@ def test_what_is_no_answer_of_a_master_is_a_value_error(told: Any) -> None:
         measured(told, ("stoker",), gpus=True)
 
 
+def test_no_amount_of_an_agent_or_a_quota_is_more_than_can_be_counted_with() -> None:
+    """A limit beyond that is none; a number that Python cannot hold is an unexpected answer."""
+    huge = {
+        "unreserved_resources": {"cpus": 1e300, "mem": 1.7e308},
+        "used_resources": {"cpus": 1e300, "mem": -1e300},
+    }
+    found = measured({"slaves": [{**AGENT, **huge}]}, ("stoker",), gpus=True)
+    assert found.sizes == (VmSize("S1", Resources.of(1e9, 10**9)),)
+    assert found.used == (VmSize("S1", Resources.of(1e9)),)
+    quota = {"limit": {"cpus": 1.7e308, "mem": 2048.0}, "consumed": {}}
+    assert quota_in_all({"roles": [{"name": "stoker", "quota": quota}]}, ("stoker",)) == {"mem": 2048.0}
+    quota = {"limit": {"cpus": 10**400}, "consumed": {}}
+    with pytest.raises(ValueError, match="not the answer of a Mesos master"):
+        quota_in_all({"roles": [{"name": "stoker", "quota": quota}]}, ("stoker",))
+
+
 def test_quotas_of_our_roles_are_told() -> None:
     """Each part with a limit has its consumed amount."""
     quota = {"limit": {"cpus": 4.0, "mem": 2048.0}, "consumed": {"cpus": 3.5}}

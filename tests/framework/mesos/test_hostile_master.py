@@ -266,6 +266,27 @@ def follow(master: Master, expected: list[str]) -> MasterLink:
     return link
 
 
+def test_texts_that_nothing_can_hold_are_mended(master: Master) -> None:
+    """No store holds half a surrogate pair, no PostgreSQL NUL: the loop would end, or never go on."""
+    status = {
+        "task_id": {"value": "a\ud800"},
+        "state": "TASK_FAILED",
+        "message": "\0b",
+        "agent_id": {"value": "A"},
+    }
+    update = {"type": "UPDATE", "update": {"status": status}}
+    master.answers.put((HEAD + chunk(record(GOOD)) + chunk(record(update)), False))
+    inbox: queue.Queue[ev.Event] = queue.Queue()
+    link = MasterLink(SessionOptions(master.address), lambda event, _: inbox.put(event), None)
+    link.start()
+    try:
+        while not isinstance(event := inbox.get(timeout=PATIENCE), ev.TaskChanged):
+            pass
+    finally:
+        link.stop()
+    assert (event.task_id, event.message) == ("a\ufffd", "\ufffdb")
+
+
 def test_an_inverse_offer_is_heard(master: Master) -> None:
     """The master tells which agent it wants back, and when, as a real one does."""
     window = {"start": {"nanoseconds": 1795222368990713088}, "duration": {"nanoseconds": 3600000000000}}

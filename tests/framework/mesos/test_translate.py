@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from environment.model.messages.records import ExecutorRecord
+from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
 from framework.mesos.translate import (
     OfferAllocator,
@@ -83,6 +84,27 @@ def test_resources_of_an_offer_are_summed() -> None:
         )
     )
     assert (read.resources, read.ports) == (Resources.of(3.75, 1024), ((31000, 31009),))
+
+
+@pytest.mark.parametrize("value", [1e16, 1e300, 1.7e308])
+def test_no_amount_is_more_than_can_be_counted_with(value: float) -> None:
+    """Sums of thousandths fit 64 bits, and what such an offer pays is what was asked for."""
+    offered = offer(
+        scalar("cpus", value), scalar("cpus", value), scalar("mem", 1024.0), scalar("mem", -value)
+    )
+    read = offer_from_json(offered)
+    assert read.resources == Resources.of(1e9)
+    assert int(ResourceArrays.of([read.resources] * 1000).get("cpus").sum()) == 10**15
+    assert OfferAllocator([offered]).pay(Resources.of(2.0), ()) == [scalar("cpus", 2.0)]
+
+
+@pytest.mark.parametrize("value", ["1e308", "1000001", "inf"])
+def test_a_price_that_cannot_be_is_none(value: str) -> None:
+    """A sum of such prices would be no number; the note says so."""
+    attributes = [{"name": "price", "type": "TEXT", "text": {"value": value}}]
+    vm = offer_from_json(offer(attributes=attributes)).vm
+    assert vm.price_per_hour == 0.0
+    assert "not a number of dollars per hour, such as price:0.48" in vm.note
 
 
 @pytest.mark.parametrize(

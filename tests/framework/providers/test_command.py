@@ -133,6 +133,11 @@ def test_what_is_answered(made: Made) -> None:
         ({"id": "a\u202eb"}, "id: should be one line without control or invisible characters (here \\u202e), "
                              "found 'a\\u202eb'"),
         ({"id": "a", "price_per_hours": 1}, "price_per_hours: unknown key; did you mean price_per_hour?"),
+        ({"id": "a", "price_per_hour": 1e7},
+         "price_per_hour: should be less than or equal to 1000000, found 10000000.0"),
+        ({"id": "a", "opened_at": 1e300},
+         "opened_at: should be less than or equal to 253402300799, found 1e+300"),
+        ({"id": "a", "charged": 1e300}, "charged: should be less than or equal to 1000000000, found 1e+300"),
         ({"id": "a", "state": "up"}, "state: should be 'booting', 'running' or 'closing', found 'up'"),
         ({"id": "a", "opened_at": "now"}, "opened_at: should be a number, found 'now'"),
         ({"id": "a", "price_per_hour": -1}, "price_per_hour: should be greater than or equal to 0, found -1"),
