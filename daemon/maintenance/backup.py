@@ -21,6 +21,7 @@ from daemon.core.job_ids import job_number
 from daemon.disk.job_folders import Folders
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.rows import sqlite_file
+from daemon.store.sqlite_schema import foreign_object
 
 #: Pages that are copied at once: 16 MiB.
 _STEP = 4096
@@ -94,9 +95,8 @@ def _checked(path: Path, name: str) -> GoodBackup:
     """What `check` returns; `name` is the copy's in errors."""
     try:
         with _opened(path) as copy:
-            if copy.execute("SELECT count(*) FROM sqlite_master WHERE type = 'view'").fetchone()[0]:
-                # A view in place of a table can be computed without end.
-                raise BackupError(f"{name} is not a copy of a job store: it has views")
+            if why := foreign_object(copy):
+                raise BackupError(f"{name} is not a copy of a job store: {why}")
             found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if found != "ok":
                 raise BackupError(f"{name} is corrupt: {found}")

@@ -71,6 +71,8 @@ class History:
         last = None
         while page := self._store.jobs.page(limit=_PAGE, before=last, newest_first=False):
             yield from page
+            if page[-1].job.id == last:  # a number that no job has: the page is always the first one
+                return
             last = page[-1].job.id
 
     def _measured(

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
-from conf.loader import ConfigError
+from conf.loader import ConfigError, plain_value
 from conf.units import SECONDS_PER_HOUR
 from environment.types import FloatArray
 
@@ -75,8 +74,8 @@ def _rows(path: Path) -> Iterator[tuple[float, float]]:
         if path.suffix == ".csv":
             found: Any = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
         else:
-            found = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError, csv.Error, yaml.YAMLError) as error:
+            found = plain_value(text, str(path))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
     wanted = "each price should have at (seconds, or a date with its time) and price_per_hour (dollars)"
     if not isinstance(found, list):
@@ -86,8 +85,8 @@ def _rows(path: Path) -> Iterator[tuple[float, float]]:
             raise ConfigError(f"{path}: price {number}: {wanted}")
         try:
             yield _seconds(row["at"]), _number(row["price_per_hour"])
-        except (TypeError, ValueError):
-            raise ConfigError(f"{path}: price {number}: {wanted}, found {row}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ConfigError(f"{path}: price {number}: {wanted}, found {str(row)[:200]}") from None
 
 
 def _seconds(value: object) -> float:

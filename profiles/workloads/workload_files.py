@@ -57,6 +57,10 @@ _ALSO_CALLED = {
 }
 
 
+#: Rows of a Parquet file that are read. Chosen: ten times the most jobs of any simulation here.
+_MOST_ROWS = 1_000_000
+
+
 class WorkloadError(ReportedError, ValueError):
     """A workload or trace that cannot be used; the text names file, line and column."""
 
@@ -258,6 +262,10 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
     import pyarrow.parquet
 
     try:
+        rows = pyarrow.parquet.read_metadata(path).num_rows
+        # Equal rows take next to nothing in the file, and a kilobyte each here.
+        if rows > _MOST_ROWS:
+            raise WorkloadError(f"{path}: should have at most {_MOST_ROWS:,} rows, and has {rows:,}")
         table = pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
         raise WorkloadError(f"{path}: cannot be read as Parquet: {error}") from error

@@ -139,3 +139,19 @@ def test_bad_histories(tmp_path: Path, text: str, error: str) -> None:
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(ConfigError, match=error):
         read_prices(tmp_path / "p.yaml")
+
+
+def test_a_price_history_of_aliases_is_told(tmp_path: Path) -> None:
+    """Its error would have 9 ** 8 words, and take all of the memory; too deep a list ended the command."""
+    lists = ["&a0 [x, x, x, x, x, x, x, x, x]"]
+    lists += [f"&a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    path = tmp_path / "p.yaml"
+    path.write_text(f"- at: [{', '.join(lists)}]\n  price_per_hour: 1\n")
+    with pytest.raises(ConfigError, match="expands to more than"):
+        read_prices(path)
+    path.write_text("[" * 5000 + "]" * 5000)
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        read_prices(path)
+    path.write_text(f"- at: 0\n  price_per_hour: {'9' * 400}\n")
+    with pytest.raises(ConfigError, match="should have at"):
+        read_prices(path)

@@ -11,6 +11,7 @@ from conf.schema.training import TrainingSpec
 from daemon.cli.shared.errors import CommandError, naming, writing
 from daemon.maintenance.recorded_runs import History, workload_of_runs
 from daemon.store.job_store import Store
+from daemon.store.sqlite_schema import foreign_store
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.simulation.durations.fitted_model import FittedDurations, Pace
@@ -46,7 +47,8 @@ def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = Non
     if database is None and not (data_dir / "stoker.db").is_file():
         raise CommandError(f"{data_dir}: holds no job store (stoker.db) of a daemon")
     cpus = {vm.name: vm.cpus for vm in load_cluster(cluster)}
-    with contextlib.closing(Store(database or f"sqlite:///{data_dir.absolute() / 'stoker.db'}")) as store:
+    opened = Store(database) if database else foreign_store(data_dir / "stoker.db")
+    with contextlib.closing(opened) as store:
         history = History(store, data_dir, cpus)
         found, steps = list(history.runs()), history.steps()
     with naming(f"{data_dir}: nothing to learn from: "):

@@ -38,10 +38,10 @@ def read_places(places: Sequence[str]) -> list[ShapeRun]:
 
 
 def _of_daemon(data_dir: Path) -> list[ShapeRun]:
-    from daemon.store.job_store import Store
+    from daemon.store.sqlite_schema import foreign_store
     from daemon.submission.ended_runs import FINISHED, shape_runs
 
-    with contextlib.closing(Store(f"sqlite:///{(data_dir / 'stoker.db').absolute()}")) as store:
+    with contextlib.closing(foreign_store(data_dir / "stoker.db")) as store:
         return shape_runs(store.jobs, store.jobs.page(states=FINISHED, limit=_JOBS))[::-1]
 
 

@@ -9,7 +9,7 @@ result for old rows in `tests/daemon/store/test_migrations.py`.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sqlalchemy.engine import Connection
@@ -33,12 +33,16 @@ def migrate(connection: Connection, found: int) -> None:
     _run(connection, (file for file in _FILES if int(file.name[:4]) > found))
 
 
-def _run(connection: Connection, files: Iterable[Path]) -> None:
-    other = ".postgresql." if connection.dialect.name == "sqlite" else ".sqlite."
+def statements(dialect: str, files: Iterable[Path] = _FILES) -> Iterator[str]:
+    """The statements of these files for a database of that dialect, sqlite or postgresql."""
+    other = ".postgresql." if dialect == "sqlite" else ".sqlite."
     for file in files:
         if other in file.name:
             continue
         text = re.sub(r"^--.*\n", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        for statement in re.split(r";\n(?:\n|$)", text):
-            if statement.strip():
-                connection.exec_driver_sql(statement)
+        yield from (each for each in re.split(r";\n(?:\n|$)", text) if each.strip())
+
+
+def _run(connection: Connection, files: Iterable[Path]) -> None:
+    for statement in statements(connection.dialect.name, files):
+        connection.exec_driver_sql(statement)

@@ -113,7 +113,7 @@ def read_model(path: Path) -> FittedModel:
     path = path / MODEL if path.is_dir() else path
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(
             f"{path}: no model of durations: {why}; `stoker profile fit DIR` makes one"

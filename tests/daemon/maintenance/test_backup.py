@@ -13,6 +13,7 @@ import pytest
 from daemon.maintenance.backup import BackupError, back_up, check, restore
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
+from daemon.store.sqlite_schema import foreign_object, foreign_store
 from environment.model.cluster_model import Changes
 from tests.daemon.store.rows.test_sqlite_file import journal_naming
 from tests.daemon.store.test_job_store import make_task, submit, url_of
@@ -168,18 +169,38 @@ def test_a_backup_is_never_opened_where_it_lies(store: Store, tmp_path: Path) ->
         assert len(restored.jobs.page()) == 2
 
 
-def test_a_backup_with_views_is_refused(store: Store, tmp_path: Path) -> None:
-    """Reading one may take for ever."""
+_ENDLESS = "WITH RECURSIVE n(key) AS (SELECT 1 UNION ALL SELECT key + 1 FROM n) SELECT"
+
+
+@pytest.mark.parametrize(
+    ("statements", "found"),
+    [
+        (("DROP TABLE facts", f"CREATE VIEW facts AS {_ENDLESS} key, key value FROM n"), "view 'facts'"),
+        (
+            (f"CREATE TRIGGER jobs_seen AFTER INSERT ON sums BEGIN {_ENDLESS} count(*) FROM n; END",),
+            "trigger 'jobs_seen'",
+        ),
+        (("DROP TRIGGER jobs_added", "CREATE TRIGGER jobs_added AFTER INSERT ON jobs BEGIN SELECT 1; END"),
+         "trigger 'jobs_added'"),
+        (("CREATE TABLE more (a, b AS (hex(zeroblob(a))))",), "table 'more'"),
+        (("CREATE TABLE more (a CHECK (length(hex(zeroblob(a))) > 0))",), "table 'more'"),
+        (("CREATE INDEX more ON jobs (hex(zeroblob(number)))",), "index 'more'"),
+    ],
+)  # fmt: skip
+def test_a_store_that_runs_sql_of_its_author_is_refused(
+    store: Store, tmp_path: Path, statements: tuple[str, ...], found: str
+) -> None:
+    """Restored or read it may run without end, in C, where not even Ctrl-C is handled."""
     target = tmp_path / "copy.db"
     back_up(tmp_path / "stoker.db", target)
-    endless = (
-        "WITH RECURSIVE n(key) AS (SELECT 1 UNION ALL SELECT key + 1 FROM n) SELECT key, key value FROM n"
-    )
+    foreign_store(target).close()
     with contextlib.closing(sqlite3.connect(target)) as writing:
-        writing.execute("DROP TABLE facts")
-        writing.execute(f"CREATE VIEW facts AS {endless}")
-    with pytest.raises(BackupError, match="has views"):
+        for statement in statements:
+            writing.execute(statement)
+    with pytest.raises(BackupError, match=found):
         check(target)
+    with pytest.raises(StoreError, match=found):
+        foreign_store(target)
 
 
 @pytest.mark.parametrize("renames", [1, 2, 3])
@@ -209,3 +230,15 @@ def test_a_restore_that_is_killed_loses_nothing(
     monkeypatch.undo()
     with pytest.raises(StoreError, match="is gone, but had been made"):
         Store(url_of(theirs))
+
+
+@pytest.mark.parametrize("dump", sorted((Path(__file__).parents[1] / "store/stores").glob("*.sql")))
+def test_no_store_of_an_earlier_stoker_is_foreign(tmp_path: Path, dump: Path) -> None:
+    """Neither as it was written, nor as it is after its migration."""
+    path = tmp_path / "stoker.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(dump.read_text())
+        assert not foreign_object(connection)
+    foreign_store(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert not foreign_object(connection)

@@ -291,3 +291,14 @@ def test_sizes_that_are_left_wrongly_are_named(
     path.write_text(f"{HEADER},auto\n0,sort,2,1024,{executors},60,{auto}\n")
     with pytest.raises(WorkloadError, match=f"mine.csv:2: {complaint}"):
         read_workload(path)
+
+
+def test_a_parquet_of_endless_equal_rows_is_refused(tmp_path: Path) -> None:
+    """They take a few bytes in the file, and all of the memory when each is a job."""
+    import pyarrow
+    import pyarrow.parquet
+
+    path = tmp_path / "mine.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"cpus": pyarrow.repeat(1.0, 1_000_001)}), path)
+    with pytest.raises(WorkloadError, match="at most 1,000,000 rows, and has 1,000,001"):
+        read_workload(path)

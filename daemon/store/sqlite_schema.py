@@ -1,0 +1,60 @@
+"""Which objects of an SQLite database are not of a job store: those of strangers can run without end.
+
+A view, a trigger, a computed column, a check or an index of an expression runs SQL of its author whenever a
+table is read, written or checked, in C, where no signal of Ctrl-C is handled.
+"""
+
+import contextlib
+import re
+import sqlite3
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+from daemon.store.job_store import Store
+from daemon.store.migrations import statements
+from daemon.store.rows import sqlite_file
+from daemon.store.rows.database import StoreError
+
+#: Words of a table's definition that make SQLite compute something, and the same of an index: more brackets
+#: than those around its columns.
+_COMPUTES = {
+    "table": re.compile(r"\b(?:CHECK|GENERATED|VIRTUAL|AS)\b|\bDEFAULT\s*\(", re.IGNORECASE),
+    "index": re.compile(r"\(.*\(", re.DOTALL),
+}
+
+
+def foreign_object(connection: sqlite3.Connection) -> str:
+    """The first object that no Stoker has made, in words; empty when there is none."""
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    for kind, name, sql in found:
+        computes = _COMPUTES.get(kind)
+        ours = computes.search(sql) is None if computes else kind == "trigger" and _plain(sql) in _triggers()
+        if not ours:
+            return f"it has the {kind} {str(name)[:40]!r}, which runs SQL that is not Stoker's"
+    return ""
+
+
+def foreign_store(path: Path) -> Store:
+    """Open the store in a file that a stranger may have written; StoreError when it is none of Stoker's."""
+    if wrong := sqlite_file.fault(path):
+        raise StoreError(f"the job store {path} {wrong}")
+    uri = f"file:{quote(str(path.absolute()))}?mode=rw"
+    try:
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            why = foreign_object(connection)
+    except sqlite3.Error as error:
+        raise StoreError(f"the job store {path} cannot be used: {error}") from error
+    if why:
+        raise StoreError(f"{path} is not a job store: {why}")
+    return Store(f"sqlite:///{path.absolute()}")
+
+
+@cache
+def _triggers() -> frozenset[str]:
+    made = (_plain(each) for each in statements("sqlite"))
+    return frozenset(each for each in made if each.startswith("CREATE TRIGGER "))
+
+
+def _plain(sql: str) -> str:
+    return " ".join(sql.split())
