@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -45,6 +46,7 @@ from framework.spark import (
     ExecutorPlace,
     HostError,
     ProcessSpec,
+    SparkHome,
     SparkHomes,
     driver_process,
     driver_status,
@@ -65,6 +67,8 @@ _PORT_TAKEN = re.compile(
 )
 #: How `driver.sh` ends where its folder cannot be written, before there is an `events` in it.
 _NOT_WRITTEN = 74
+#: Seconds for which the files of a Spark are not looked for again when executors are launched.
+_ONCE_IN = 1.0
 
 
 class Launcher:
@@ -102,6 +106,7 @@ class Launcher:
         self._jar_folders = jar_folders(data_dir)
         #: The Sparks that are served: one runs driver and executors of a job.
         self.homes = SparkHomes(config.spark, os.environ)
+        self._last_spark: tuple[str, float, SparkHome] | None = None
         self._launch_check = LaunchCheck(
             config, self.homes, self._rights, self.uploads, bool(url), self.backend_jar
         )
@@ -156,7 +161,7 @@ class Launcher:
         self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         if job.client_driver:
-            known = self.applications.kept(job.id)
+            known = self.applications.for_executors(job.id)
             if known is None or not known.secret:
                 raise RecordsError(f"the address of its driver ({job.client_driver}) is no longer known")
             endpoint = DriverEndpoint(known.host, known.port, 0, 0, memory_mib=0)
@@ -203,9 +208,16 @@ class Launcher:
             task.number, task.address, task.ports[0], application_id, task.profile, attributes
         )
         size, patience = task.resources, self._config.spark.connect_timeout
-        spark = self.homes.there(job.spark)
+        spark = self._spark_of_executors(job.spark)
         process = executor_process(application, endpoint, place, size, secret, spark, patience)
         return process, f"{job.name}: executor {task.number}"
+
+    def _spark_of_executors(self, name: str) -> SparkHome:
+        """The Spark of this name on the agents, looked for once a second: many executors start at once."""
+        now, last = time.monotonic(), self._last_spark
+        if last is None or last[0] != name or now - last[1] >= _ONCE_IN:
+            last = self._last_spark = name, now, self.homes.there(name)
+        return last[2]
 
     def start_driver(
         self,

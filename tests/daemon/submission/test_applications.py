@@ -189,6 +189,27 @@ def test_applications_that_share_a_secret_have_keys_of_their_own(api: Api, store
     door.launcher._launches.forget("job-3")
 
 
+def test_a_record_is_read_once_for_many_executors(
+    door: Door, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands are launched at once, and the loop does nothing else meanwhile; a change is seen at once."""
+    records, reads = door.launcher.applications, list[str]()
+    store.jobs.new.add_one(JobSpec(app=__file__), dynamic_job, None, 100.0)
+    records.keep("job-1", ApplicationRecord("key", SECRET, "app-1"))
+    kept = store.applications.kept
+
+    def read(of: str) -> str | None:
+        reads.append(of)
+        return kept(of)
+
+    monkeypatch.setattr(store.applications, "kept", read)
+    found = [records.for_executors("job-1") for _ in range(100)]
+    assert found == [ApplicationRecord("key", SECRET, "app-1")] * 100
+    assert reads == ["job-1"]
+    records.keep("job-1", ApplicationRecord("key", SECRET, "app-2"))
+    assert records.for_executors("job-1") == ApplicationRecord("key", SECRET, "app-2")
+
+
 def test_drivers_that_an_earlier_version_launched_keep_their_key(door: Door, store: Store) -> None:
     """It follows from the secret alone: such a driver runs on, here or on the cluster, and shows it."""
     key = hmac.digest(SECRET.encode(), b"the application's key", "sha256").hex()
