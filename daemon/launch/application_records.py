@@ -7,8 +7,6 @@ converts them to rows.
 
 import hmac
 import json
-import threading
-import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -18,9 +16,6 @@ from daemon.store.job_store import Store
 from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 from daemon.store.rows.database import StoreError
 from framework.spark import ui_key
-
-#: Seconds for which a record is not read again when executors are launched.
-_ONCE_IN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +52,12 @@ class ApplicationRecords:
         """`launches` are this host's. Without a store nothing is stored: only a leader needs one."""
         self._store = store
         self._launches = launches
-        #: The record that was read last, when (monotonic seconds), and of which job; void after any `keep`.
-        self._lock, self._kept_times = threading.Lock(), 0
-        self._last: tuple[str, float, ApplicationRecord | None] | None = None
 
     def keep(self, job_id: str, record: ApplicationRecord) -> None:
         """Store the record of an application."""
         if self._store is not None:
             text = seal(json.dumps(asdict(record)))
             self._store.applications.keep(job_id, text, has_secret=bool(record.secret))
-            with self._lock:
-                self._kept_times, self._last = self._kept_times + 1, None
 
     def kept(self, job_id: str) -> ApplicationRecord | None:
         """The job's application; None when it has none. RecordsError when its record is unreadable."""
@@ -76,18 +66,6 @@ class ApplicationRecords:
             return None if text is None else unseal(_record, text)
         except UnreadableRowError as error:
             raise RecordsError("the record of its application is not as the daemon wrote it") from error
-
-    def for_executors(self, job_id: str) -> ApplicationRecord | None:
-        """What `kept` returns, read once a second: thousands of a job's executors are launched at once."""
-        with self._lock:
-            last, times = self._last, self._kept_times
-        if last is not None and last[0] == job_id and time.monotonic() - last[1] < _ONCE_IN:
-            return last[2]
-        found = self.kept(job_id)
-        with self._lock:
-            if times == self._kept_times:
-                self._last = job_id, time.monotonic(), found
-        return found
 
     def key_of(self, job_id: str) -> str:
         """Key that authorizes a job's driver; empty when there is none.
@@ -102,7 +80,7 @@ class ApplicationRecords:
 
     def name(self, job_id: str, launch: LaunchRecord) -> str:
         """Application id that the driver of this launch reported; empty before it has."""
-        known = self.for_executors(job_id)
+        known = self.kept(job_id)
         return known.application_id if known and known.key == launched_key(job_id, launch) else ""
 
     def unname(self, job_id: str) -> None:

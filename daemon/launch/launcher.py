@@ -161,7 +161,7 @@ class Launcher:
         self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         if job.client_driver:
-            known = self.applications.for_executors(job.id)
+            known = self.applications.kept(job.id)
             if known is None or not known.secret:
                 raise RecordsError(f"the address of its driver ({job.client_driver}) is no longer known")
             endpoint = DriverEndpoint(known.host, known.port, 0, 0, memory_mib=0)
