@@ -62,7 +62,7 @@ LOOKING_AT_OWN = frozenset({
     # Installations of Spark, Java and Python, what is made for them, and what ships with Stoker.
     *_in("daemon/maintenance/host_checks.py", "_is_wrong"),
     *_in("daemon/launch/launch_validation.py", "_home_jars"),
-    *_in("daemon/store/migrations/__init__.py", "<module> _run"),
+    *_in("daemon/store/migrations/__init__.py", "<module> statements"),
     *_in("framework/spark/install/backend_jar.py", "<module> backend_jar _content _jars _compile"),
     *_in(
         "framework/spark/install/fetch.py",

@@ -9,7 +9,6 @@ from daemon.core.job_ids import job_id, job_number
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.tables import applications, upsert
 
-
 #: Seconds for which a record is not read again: thousands of a job's executors are launched at once. A leader
 #: reads and writes them; what it writes is seen at once.
 _ONCE_IN = 1.0
