@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from agents.estimates import dollars_per_cpu_second, held_for, work_lost
+from agents.estimates import dollars_per_cpu_second, held_for
 from agents.greedy import pricing
 from agents.greedy.greedy_policy import Greedy, GreedyOptions
 from environment.decisions.decision_round import decide_in_turn
+from environment.decisions.vm_kinds import work_lost
 from environment.pools import Openings, SpotTerms, Terms
 from environment.types import Decision, Job, Place, PlacementRequest, Wait
 from environment.view import ClusterView
