@@ -22,9 +22,9 @@ from framework.host.untrusted_files import UntrustedFileError, read_whole
 #: Where drivers on this host listen: below the range from which Linux takes ports for outgoing connections.
 DRIVER_PORTS = range(10_000, 20_000)
 
-#: Seconds for finding free ports, where a job has taken most, and until the next try where that failed: the
-#: scheduling loop waits meanwhile, for each launch.
-_FINDING, _PAUSE = 0.1, 2.0
+#: Ports that are tried for a launch, and seconds until the next try where too few were free, since a job has
+#: taken most: the scheduling loop waits meanwhile. By number, as a busy machine takes long for a few.
+_TRIED, _PAUSE = 1000, 2.0
 _LARGEST_LAUNCH = 1 << 12
 #: Beside the records of a driver of an earlier version, whose supervisor writes into the job's folder.
 _LEGACY = "in-the-job-folder"
@@ -114,12 +114,9 @@ class LaunchRecords:
         """Three free ports, kept from now on: a driver listens on them only when its executors run."""
         none = f"no free ports for a driver on {self._driver_host} in {DRIVER_PORTS}"
         held: list[socket.socket] = []
-        begun = time.monotonic()
-        if begun < self._none_until:
+        if time.monotonic() < self._none_until:
             raise ValueError(none)
-        for port in random.sample(DRIVER_PORTS, len(DRIVER_PORTS)):
-            if time.monotonic() > begun + _FINDING:
-                break
+        for port in random.sample(DRIVER_PORTS, _TRIED):
             if (holder := _hold(self._driver_host, port)) is not None:
                 held.append(holder)
             if len(held) == 3:
