@@ -209,8 +209,9 @@ class ClusterView:
         if held is None or held.unknown != unknown:
             ends = [job.end_assuming(self.at, unknown) for job in self.running]
             held = _AssumedEnds(unknown, self._latest(ends), _read_only(np.array(ends, np.float64)))
-            self.__dict__.update(_assumed=held, _until=self._last(held.latest, self.at + unknown))
-        elif "_until" not in self.__dict__:
+            self.__dict__["_assumed"] = held
+            self.__dict__.pop("_until", None)
+        if "_until" not in self.__dict__:
             self.__dict__["_until"] = self._last(held.latest, self.at + unknown)
         return self.__dict__["_until"], held.ends
 
