@@ -1,4 +1,4 @@
-"""JSON of another program, whose texts and numbers can be stored, compared and sent on.
+"""JSON of another program, read so that its texts and numbers can be stored, compared and sent on.
 
 Python accepts more than that: halves of surrogate pairs, which no file, database or answer can hold, NUL,
 which PostgreSQL cannot store, and NaN and infinity, which are no JSON.

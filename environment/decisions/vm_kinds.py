@@ -22,7 +22,7 @@ KINDS_LISTED = 8
 
 @dataclass(frozen=True, slots=True)
 class KindEstimate:
-    """Estimate for a job whose executors are all on VMs of one kind; or as they were placed.
+    """Estimate for a job with all executors on VMs of one kind; or as they were placed.
 
     `types` names the types of its VMs: one, but for the placement itself. Of its `vms` VMs so many are `spot`
     VMs, and so many are yet to be opened: all or none, but for the placement itself. All are ready

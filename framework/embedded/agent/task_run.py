@@ -179,7 +179,7 @@ class TaskRun:
         self.host.loop.call_later(grace + _KILL_AGAIN, self._kill_the_rest)
 
     def _kill_the_rest(self) -> None:
-        """Kill what left the group of a task whose end is not seen, since that may trace it (ptrace)."""
+        """Kill processes that left the group of a task, until its end is seen: one may trace it (ptrace)."""
         if self._group is not None:
             self._group.signal(9)
             self.host.processes.closed(self._container_id)

@@ -302,7 +302,7 @@ def test_no_task_is_roots_where_none_may_be(passable: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a task as another user")
 def test_a_user_does_not_get_all_processes(passable: Path) -> None:
-    """Root, who runs the Mesos and the daemon, finds room for its own."""
+    """Root, as which Mesos and daemon run, finds room for its own."""
     with running(passable / "work") as mesos:
         shown = "awk '/Max processes/ {print $4}' /proc/self/limits"
         run(mesos, task("t", shown, command_fields={"user": "nobody"}))

@@ -500,7 +500,7 @@ def test_a_driver_whose_orphans_end_without_end_can_be_ended(monkeypatch: pytest
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a driver as another user")
 def test_a_user_does_not_get_all_processes() -> None:
-    """Root, who runs the daemon, finds room for its own."""
+    """Root, as which the daemon runs, finds room for its own."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o711)
         start_driver(
