@@ -25,7 +25,7 @@ from daemon.cli.jobs.upload import upload_files
 from daemon.store.job_store import Store
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
-from tests.real_daemon import QUICK_JAVA, Daemon, real_daemon
+from tests.real_daemon import PATIENCE, QUICK_JAVA, Daemon, real_daemon
 
 PATIENT_APP = """
 import pathlib, sys, time
@@ -119,7 +119,7 @@ def assert_the_ui_is_shown(job_id: str, daemon: Daemon) -> None:
     ui = daemon.client.job(job_id)["ui"]
     assert ui is not None
     with httpx.Client(base_url=daemon.stage.url, follow_redirects=True, timeout=300.0) as client:
-        page = client.get(ui)
+        page = asked_again(client, ui)
         assert page.status_code == 200, page.text
         assert page.url.path == f"{ui}jobs/"
         assert "Spark Jobs" in page.text
@@ -127,8 +127,8 @@ def assert_the_ui_is_shown(job_id: str, daemon: Daemon) -> None:
         assert links
         assert all(link.startswith(ui) for link in links), links
         style = next(link for link in links if link.endswith(".css"))
-        assert client.get(style).headers["content-type"] == "text/css"
-        assert client.get(f"{ui}api/v1/applications").json()[0]["name"] == "survivor"
+        assert asked_again(client, style).headers["content-type"] == "text/css"
+        assert asked_again(client, f"{ui}api/v1/applications").json()[0]["name"] == "survivor"
 
 
 def test_a_ui_is_for_the_daemon_alone(daemon: Daemon) -> None:
@@ -163,8 +163,18 @@ def test_a_ui_is_for_the_daemon_alone(daemon: Daemon) -> None:
 
 def assert_shown_through_the_api(job_id: str, name: str, daemon: Daemon) -> None:
     """The proxy has the key."""
-    answer = httpx.get(f"{daemon.stage.url}/v1/jobs/{job_id}/ui/api/v1/applications", timeout=300.0)
-    assert (answer.status_code, answer.json()[0]["name"]) == (200, name), answer.text
+    with httpx.Client(base_url=daemon.stage.url, timeout=300.0) as client:
+        answer = asked_again(client, f"/v1/jobs/{job_id}/ui/api/v1/applications")
+        assert answer.status_code == 200, answer.text
+        assert answer.json()[0]["name"] == name
+
+
+def asked_again(client: httpx.Client, path: str) -> httpx.Response:
+    """Answer to a path of a UI: a driver on a busy machine may need longer for it than the proxy waits."""
+    deadline = time.monotonic() + PATIENCE
+    while (answer := client.get(path)).status_code == 503 and time.monotonic() < deadline:
+        time.sleep(float(answer.headers["retry-after"]))
+    return answer
 
 
 def assert_nowhere(secret: str, daemon: Daemon) -> None:
