@@ -26,7 +26,6 @@ MANY_IMPORTS = {
     "daemon/maintenance/config_check.py": 20,
     "daemon/scheduler/build.py": 16,
     "daemon/server.py": 22,
-    "daemon/submission/admission.py": 23,
     "daemon/submission/applications.py": 17,
     "daemon/wiring.py": 20,
     "environment/kernel/arrays.py": 16,

@@ -12,8 +12,6 @@ from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from daemon.queues import tree
 from environment.queues.job_limits import PER_USER, bounds_of
-from environment.queues.job_limits import never as never
-from environment.queues.job_limits import too_dear as too_dear
 from environment.queues.types import Queues
 
 #: How many jobs wait in a queue, by its path, and of which user; None: of all.

@@ -70,7 +70,7 @@ class Service:
 
     def warnings(self, kind: str) -> Sequence[str]:
         """Warnings for a submission; see `Scheduler.warnings`."""
-        return self._parts.submissions.intake.warnings(kind)
+        return self._parts.submissions.intake.jobs.warnings(kind)
 
     def kill(self, job_id: str) -> JobRecord:
         """End a job; see `Scheduler.kill`."""

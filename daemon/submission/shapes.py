@@ -1,7 +1,7 @@
 """Sizes of jobs that leave them to Stoker, by a model of their type that learns from its ended jobs."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,8 +18,8 @@ from environment.decisions.auto_sizes import (
     chosen,
     counts_by_curve,
     names_type,
+    sized_by_curve,
 )
-from environment.decisions.auto_sizes import sized_by_curve as sized_by_curve
 from environment.types import Vm
 from profiles.job_profile import JobProfile
 from profiles.shapes.advice import ShapeAdvice
@@ -88,6 +88,11 @@ class ShapeChooser:
     def _newest(self, owners: Collection[str]) -> list[ShapeRun]:
         """Runs of all types among the newest jobs of these owners (empty: all)."""
         return shape_runs(self._jobs, self._jobs.page(states=FINISHED, owners=owners, limit=MOST_OTHERS))
+
+
+def is_searched(spec: JobSpec, profiles: Mapping[str, JobProfile]) -> bool:
+    """Whether sizes are chosen among shapes, which takes its time, not by the curve of the job's type."""
+    return bool(spec.auto) and not sized_by_curve(spec.auto, measured=spec.type in profiles)
 
 
 def chosen_by_curve(submitted: SubmittedSpec, profile: JobProfile) -> SubmittedSpec:

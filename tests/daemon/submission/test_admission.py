@@ -17,7 +17,7 @@ from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import Admission, SubmittedSpec
 from daemon.store.rows import job_rows
 from daemon.store.rows.database import StoreError, StoreFullError
-from daemon.submission import admission as intake_module
+from daemon.submission import cluster_fit
 from daemon.submission.admission import Intake
 from environment.model.messages.records import JobRecord
 from environment.model.vms.max_capacity import MaxCapacity
@@ -227,7 +227,7 @@ def test_a_job_may_wait_for_a_vm_that_was_there_of_late(door: Door, monkeypatch:
     door.intake.note(0, MaxCapacity(many), set())
     door.intake.note(0, MaxCapacity(few), set())
     door.submit(8)
-    monkeypatch.setattr(intake_module, "OF_LATE", 0.0)
+    monkeypatch.setattr(cluster_fit, "OF_LATE", 0.0)
     door.intake.note(0, MaxCapacity(make_vms(1, cpus=4)), set())
     with pytest.raises(RejectedError, match="fits no VM"):
         door.submit(8)
@@ -380,11 +380,11 @@ def test_no_job_begins_on_more_executors_than_one_may_have() -> None:
 def test_a_type_that_nobody_has_measured_is_told(door: Door) -> None:
     """With those that are known, and the one that was meant; where none is named, nothing is missing."""
     known = ", ".join(sorted(load_profiles()))
-    (told,) = door.intake.warnings("wordcuont")
+    (told,) = door.intake.jobs.warnings("wordcuont")
     assert told == (
         f"type: wordcuont: no job of its type was measured (measured are {known}), so its duration is "
         "guessed; did you mean wordcount?"
     )
-    (other,) = door.intake.warnings("nosuchtype")
+    (other,) = door.intake.jobs.warnings("nosuchtype")
     assert other.endswith("its duration is guessed")
-    assert door.intake.warnings("wordcount") == door.intake.warnings(JobSpec(app=APP).type) == []
+    assert door.intake.jobs.warnings("wordcount") == door.intake.jobs.warnings(JobSpec(app=APP).type) == []

@@ -232,7 +232,7 @@ def test_jobs_restart_with_more_memory_where_their_users_expect_it(shop: Shop) -
     ]
     for asked, may in expected:
         assert shop.admit(**asked).job.memory_retry == may
-    shop.intake._sizes = Sizes(memory_retry=False)
+    shop.intake.jobs._sizes = Sizes(memory_retry=False)
     for asked, _ in expected:
         assert not shop.admit(**asked).job.memory_retry
 
@@ -289,13 +289,13 @@ def test_what_a_queue_allows_is_chosen(shop: Shop, monkeypatch: pytest.MonkeyPat
     shop.run(**_AUTO)
     shop.run(**_AUTO)
     best = shop.admit(**_AUTO).job
-    misfit, most = shop.intake._misfit, best.executors * best.cpus - 1
+    misfit, most = shop.intake._fit.misfit, best.executors * best.cpus - 1
 
     def limited(spec: JobSpec) -> RejectedError | None:
         over = spec.most_executors * spec.most_cpus > most
         return RejectedError(422, "over", "over") if over else misfit(spec)
 
-    monkeypatch.setattr(shop.intake, "_misfit", limited)
+    monkeypatch.setattr(shop.intake._fit, "misfit", limited)
     job = shop.admit(**_AUTO).job
     assert job.executors * job.cpus <= most
 
@@ -305,7 +305,7 @@ def test_spot_vms_count_where_the_job_may_be_there(shop: Shop) -> None:
     fixed = make_vms(1, cpus=2, memory_mib=8192)
     spot = replace(make_vms(2, cpus=16)[1], terms=Terms("cheap", 60.0, spot=SpotTerms(0.1, notice=60.0)))
     shop.intake.note(0, MaxCapacity((*fixed, spot)), set())
-    shop.intake._late.clear()
+    shop.intake._fit._late.clear()
     with pytest.raises(RejectedError, match="no pool or VM type has room"):
         shop.admit(cpus="auto:4-", spot="never")
     assert shop.admit(cpus="auto:4-").job.cpus >= 4
@@ -315,7 +315,7 @@ def test_without_a_known_vm_the_default_is_taken(tmp_path: Path) -> None:
     """Its bounds hold; whether it fits is seen when there are VMs."""
     shop = Shop(tmp_path)
     shop.intake.note(0, MaxCapacity(()), set())
-    shop.intake._late.clear()
+    shop.intake._fit._late.clear()
     assert _sizes(shop.admit(**{**_AUTO, "memory": "auto:6g-8g"}).job) == (2, 2, 6144)
     shop.store.close()
 
