@@ -5,10 +5,10 @@ running job and its start; the ends of running jobs are computed here, and no bu
 """
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from environment.scale_up import Grown, expected_of
 from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
 
 _BASIC = frozenset(BASIC)
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,29 @@ class RunningJob:
 
 
 class _AssumedEnds(NamedTuple):
-    """Believed ends of running jobs, where those of unknown duration take `unknown` seconds."""
+    """Believed ends of these running jobs, where those of unknown duration take `unknown` seconds."""
 
     unknown: float
+    running: tuple[RunningJob, ...]
     #: Latest end on each VM; float64 [N]; minus infinity without any.
     latest: FloatArray
     #: End of each running job; float64.
     ends: FloatArray
+
+
+class _of_vms(Generic[Value]):  # noqa: N801 - a decorator, as cached_property
+    """A property that follows from the VMs alone, computed once for all views of them."""
+
+    def __init__(self, compute: Callable[["ClusterView"], Value]) -> None:
+        self._compute, self._name, self.__doc__ = compute, compute.__name__, compute.__doc__
+
+    def __get__(self, view: "ClusterView", _: type) -> Value:
+        shared: dict[str, Any] = view.__dict__["_of_vms"]
+        if self._name not in shared:
+            shared[self._name] = self._compute(view)
+        # The view's own attribute is found before this descriptor from now on.
+        found: Value = view.__dict__.setdefault(self._name, shared[self._name])
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,18 +133,21 @@ class ClusterView:
     def __post_init__(self) -> None:
         self.executors.flags.writeable = False
         self.__dict__.update(left_out=fixed(self.left_out), leaves_at=fixed(self.leaves_at))
+        # Shared with the views that `changed` makes of it, whichever of them needs a value first.
+        self.__dict__.setdefault("_of_vms", {})
+        self.__dict__.setdefault("_ends", [])
 
-    @cached_property
+    @_of_vms
     def prices_per_hour(self) -> FloatArray:
         """Price of each VM, dollars per hour; float64 [N]."""
         return _read_only(np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64))
 
-    @cached_property
+    @_of_vms
     def spot(self) -> "NDArray[np.bool_]":
         """VMs that their cloud may take away; bool [N]."""
         return _read_only(np.array([vm.spot for vm in self.vms], np.bool_))
 
-    @cached_property
+    @_of_vms
     def distinct_terms(self) -> tuple[Sequence[Terms | None], IntArray]:
         """The terms that VMs have, each once, and the index of each VM's among them; int64 [N].
 
@@ -137,7 +157,7 @@ class ClusterView:
         index = [found.setdefault(vm.terms, len(found)) for vm in self.vms]
         return tuple(found), _read_only(np.array(index, np.int64))
 
-    @cached_property
+    @_of_vms
     def capacity(self) -> ResourceArrays:
         """Capacity of each VM, for the resources that the view shows."""
         return ResourceArrays.of([vm.resources for vm in self.vms], self.free.thousandths)
@@ -172,7 +192,7 @@ class ClusterView:
         """Resources of each VM that are free and may be used now."""
         return self.free if self.offered is None else self.free & self.offered.resources
 
-    @cached_property
+    @_of_vms
     def index(self) -> Mapping[str, int]:
         """Index of each VM, by its id."""
         return fixed({vm.id: number for number, vm in enumerate(self.vms)})
@@ -205,25 +225,37 @@ class ClusterView:
 
     def _assuming(self, unknown: float) -> tuple[FloatArray, FloatArray]:
         """Last end on each VM and end of each running job, cached since policies read both for every job."""
-        held: _AssumedEnds | None = self.__dict__.get("_assumed")
-        if held is None or held.unknown != unknown:
-            ends = [job.end_assuming(self.at, unknown) for job in self.running]
-            held = _AssumedEnds(unknown, self._latest(ends), _read_only(np.array(ends, np.float64)))
-            self.__dict__["_assumed"] = held
-            self.__dict__.pop("_until", None)
-        if "_until" not in self.__dict__:
-            self.__dict__["_until"] = self._last(held.latest, self.at + unknown)
-        return self.__dict__["_until"], held.ends
+        known: tuple[float, FloatArray, FloatArray] | None = self.__dict__.get("_assumed")
+        if known is None or known[0] != unknown:
+            held = self._assumed_ends(unknown)
+            known = unknown, self._last(held.latest, self.at + unknown), held.ends
+            self.__dict__["_assumed"] = known
+        return known[1:]
 
-    def _assumed_with(self, job: RunningJob) -> "_AssumedEnds | None":
-        """The ends that were computed of this view, and that of one job more; None when none were."""
-        held: _AssumedEnds | None = self.__dict__.get("_assumed")
-        if held is None:
-            return None
-        end, latest = job.end_assuming(self.at, held.unknown), held.latest.copy()
-        vms = [self.index[vm_id] for vm_id in job.vm_ids]
-        latest[vms] = np.maximum(latest[vms], end)
-        return _AssumedEnds(held.unknown, latest, _read_only(np.append(held.ends, end)))
+    def _assumed_ends(self, unknown: float) -> _AssumedEnds:
+        """Believed ends; of most running jobs they are known from another view of this moment."""
+        known: list[_AssumedEnds] = self.__dict__["_ends"]
+        for held in reversed(known):
+            if held.unknown == unknown and held.running == self.running[: len(held.running)]:
+                found = self._with_ends(held, self.running[len(held.running) :])
+                known[1:] = [found]
+                return found
+        ends = [job.end_assuming(self.at, unknown) for job in self.running]
+        of_each = _read_only(np.array(ends, np.float64))
+        found = _AssumedEnds(unknown, self.running, self._latest(ends), of_each)
+        known[:] = [found]  # that of the first view, and the last one, which most views come after
+        return found
+
+    def _with_ends(self, held: _AssumedEnds, more: Sequence[RunningJob]) -> _AssumedEnds:
+        """These ends and those of further jobs."""
+        if not more:
+            return held
+        index, latest = self.index, held.latest.copy()
+        ends = [job.end_assuming(self.at, held.unknown) for job in more]
+        for job, end in zip(more, ends, strict=True):
+            vms = [index[vm_id] for vm_id in job.vm_ids if vm_id in index]
+            latest[vms] = np.maximum(latest[vms], end)
+        return _AssumedEnds(held.unknown, self.running, latest, _read_only(np.append(held.ends, ends)))
 
     def _latest(self, ends: Sequence[float]) -> FloatArray:
         """Latest end of a running job on each VM, from the ends by job; NaN if one of them is NaN.
@@ -318,26 +350,26 @@ class ClusterView:
         kinds, of = self._bars
         return np.array([bool(job.barred(vm)) for vm in kinds.values()], np.bool_)[of]
 
-    @cached_property
+    @_of_vms
     def paid(self) -> "NDArray[np.bool_]":
         """VMs that cost money only while they are there: those of pools that come and go; bool [N]."""
         return _read_only(
             np.array([vm.terms is not None and not vm.terms.always for vm in self.vms], np.bool_)
         )
 
-    @cached_property
+    @_of_vms
     def extras(self) -> "Mapping[str, NDArray[np.bool_]]":
         """VMs with each resource that only some jobs request, such as gpus, by its name; bool [N] each."""
         return fixed({name: _read_only(has) for name, has in extras_of(self.vms).items()})
 
-    @cached_property
+    @_of_vms
     def kinds(self) -> tuple[Sequence[tuple[str, bool]], IntArray]:
         """The types that VMs have, on demand and as spot VMs, and the index of each VM's; int64 [N]."""
         found: dict[tuple[str, bool], int] = {}
         index = [found.setdefault((vm.type, vm.spot), len(found)) for vm in self.vms]
         return tuple(found), _read_only(np.array(index, np.int64))
 
-    @cached_property
+    @_of_vms
     def _bars(self) -> tuple[Mapping[Bars, Vm], IntArray]:
         """A VM of each kind that bars other jobs, by its key, and which kind each VM is of; int64 [N]."""
         kinds: dict[Bars, Vm] = {}
@@ -397,17 +429,13 @@ class ClusterView:
         taken = ResourceArrays.taken(len(self.vms), vms, sizes or request.asked[: len(vms)])
         running = self._running_with(request, placement, sizes or request.sizes[: len(vms)])
         offered = self.offered
-        view = self.changed(
+        return self.changed(
             free=self.free - taken,
             executors=self.executors + counts,
             running=running,
             offered=None if offered is None else offered.without(taken, counts * EXECUTOR_PORTS),
             openings=None if self.openings is None else self.openings.with_placement(vms),
         )
-        # The moment is the same, and so are the ends of all other jobs.
-        if len(running) > len(self.running) and (held := self._assumed_with(running[-1])) is not None:
-            view.__dict__["_assumed"] = held
-        return view
 
     def with_driver(self, vm: int, driver: Resources) -> "ClusterView":
         """The view after a driver took its part of the VM with this index; nothing is checked here."""
@@ -444,9 +472,10 @@ class ClusterView:
         return (*self.running, RunningJob(job, vm_ids, starts, expected, sizes))
 
     def changed(self, **arrays: Any) -> "ClusterView":
-        """The same VMs with other arrays; values computed from the VMs alone stay cached."""
-        view, kept = object.__new__(ClusterView), self.__dict__  # `replace` takes three times as long
-        view.__dict__.update({name: kept[name] for name in _KEPT if name in kept}, **arrays)
+        """The same moment with other arrays; what follows from the VMs alone is computed once for both."""
+        view, own = object.__new__(ClusterView), self.__dict__  # `replace` takes three times as long
+        shared = _SHARED if arrays.keys().isdisjoint(("at", "vms")) else _INPUTS
+        view.__dict__.update({name: own[name] for name in shared}, **arrays)
         view.__post_init__()
         return view
 
@@ -456,6 +485,6 @@ def _read_only(array: "NDArray[Any]") -> "NDArray[Any]":
     return array
 
 
-#: Attributes that a view shares with one of the same VMs: its inputs, and the values computed of them.
-_OF_VMS = ("prices_per_hour", "spot", "paid", "extras", "kinds", "_bars", "capacity", "index")
-_KEPT = (*(part.name for part in fields(ClusterView)), *_OF_VMS)
+#: Attributes that a view shares with those that `changed` makes of it.
+_INPUTS = tuple(part.name for part in fields(ClusterView))
+_SHARED = (*_INPUTS, "_of_vms", "_ends")

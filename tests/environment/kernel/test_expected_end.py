@@ -1,6 +1,7 @@
 """What is expected of running jobs: when they will end, as time goes by, and what views make of it."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -111,10 +112,42 @@ def test_ends_are_computed_once_in_a_round() -> None:
         for unknown in (240.0, 1.0):
             view.busy_until_assuming(unknown)
         view = view.with_placement(request, placement)
-        anew = view.changed()
+        anew = replace(view)
         assert view.ends_assuming(1.0).tolist() == anew.ends_assuming(1.0).tolist()
         assert view.busy_until_assuming(1.0).tolist() == anew.busy_until_assuming(1.0).tolist()
         assert view.busy_until_assuming(240.0).tolist() == anew.busy_until_assuming(240.0).tolist()
+
+
+def test_views_of_a_moment_share_the_ends_they_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any order, also where a search goes on from one view in two ways: each end is computed once."""
+    asked: list[str] = []
+    of_job = RunningJob.end_assuming
+
+    def counted(job: RunningJob, now: float, unknown: float) -> float:
+        asked.append(job.job.id)
+        return of_job(job, now, unknown)
+
+    old = tuple(RunningJob(make_job(f"old-{n}"), ("id-vm-1",), -300.0, 400.0) for n in range(20))
+    first = replace(make_view(make_vms(4, cpus=8), executors=[1, 0, 0, 0], at=10.0), running=old)
+    ways = [[first], [first]]
+    for way, vm in zip(ways, (1, 2), strict=True):
+        for number in range(3):
+            request = PlacementRequest(make_job(f"new-{vm}-{number}", 1, expected_duration=7.0), 1)
+            way.append(way[-1].with_placement(request, (vm,)))
+    monkeypatch.setattr(RunningJob, "end_assuming", counted)
+    ends = [view.busy_until_assuming(240.0).tolist() for way in ways for view in way]
+    assert Counter(asked) == {job.job.id: 1 for way in ways for job in way[-1].running}
+    assert ends == [replace(view).busy_until_assuming(240.0).tolist() for way in ways for view in way]
+
+
+def test_what_follows_from_the_vms_is_computed_once_for_all_views_of_them() -> None:
+    """Also where a later view is asked first; views of other VMs have values of their own."""
+    first = make_view(make_vms(3))
+    later = first.with_placement(PlacementRequest(make_job("job"), 1), (0,))
+    for name in ("prices_per_hour", "spot", "distinct_terms", "capacity", "index", "paid", "extras", "kinds"):
+        assert getattr(later, name) is getattr(first, name), name
+    dear = tuple(replace(vm, price_per_hour=7.0) for vm in first.vms)
+    assert first.changed(vms=dear).prices_per_hour.tolist() == [7.0] * 3
 
 
 def test_the_daemon_knows_what_a_bad_placement_costs() -> None:
