@@ -32,8 +32,9 @@ class _Job:
     #: When the last of the launches was decided, so that each counts once however many tasks it had.
     last: float = -1.0
     avoided: dict[str, float] = field(default_factory=dict)
-    #: Until when it avoids VMs that would cost too much together.
+    #: Until when it avoids VMs that would cost too much together, and how often it had to.
     frugal_until: float = 0.0
+    frugal: int = 0
 
 
 @dataclass(slots=True)
@@ -56,8 +57,8 @@ class LaunchBackoff:
     Invariants: it contains no job that has ended, and no VM that has run a task since.
     """
 
-    def __init__(self, turn: EventContext, dear: Callable[[], Mapping[str, str]] = dict) -> None:
-        """`dear` are the VMs without which all others may be opened together, and why."""
+    def __init__(self, turn: EventContext, dear: Callable[[int], Mapping[str, str]] = lambda _: {}) -> None:
+        """`dear` are the VMs without which all others may be opened together, and why; see `Places.dear`."""
         self._turn, self._dear = turn, dear
         self._jobs: dict[str, _Job] = {}
         self._vms: dict[str, _Vm] = {}
@@ -72,7 +73,9 @@ class LaunchBackoff:
     def state(self) -> tuple[tuple[JobSetback, ...], tuple[VmSetback, ...], tuple[tuple[str, float], ...]]:
         """All that is known."""
         jobs = (
-            JobSetback(i, job.launches, job.due, job.last, tuple(job.avoided.items()), job.frugal_until)
+            JobSetback(
+                i, job.launches, job.due, job.last, tuple(job.avoided.items()), job.frugal_until, job.frugal
+            )
             for i, job in self._jobs.items()
         )
         vms = (
@@ -87,7 +90,7 @@ class LaunchBackoff:
         """Restore the state."""
         self._started = dict(started)
         self._jobs = {
-            job.job_id: _Job(job.launches, job.due, job.last, dict(job.avoided), job.frugal_until)
+            job.job_id: _Job(job.launches, job.due, job.last, dict(job.avoided), job.frugal_until, job.frugal)
             for job in jobs
         }
         self._vms = {
@@ -124,7 +127,8 @@ class LaunchBackoff:
 
     def too_dear(self, job_id: str) -> None:
         """The VMs on which a job was placed would have cost too much together."""
-        self._jobs.setdefault(job_id, _Job()).frugal_until = self._turn.now + options.TOO_DEAR
+        job = self._jobs.setdefault(job_id, _Job())
+        job.frugal_until, job.frugal = self._turn.now + options.TOO_DEAR, job.frugal + 1
 
     def launches(self, job_id: str) -> int:
         """How many launches of the job in a row have come to nothing."""
@@ -201,14 +205,14 @@ class LaunchBackoff:
         if (job := self._jobs.get(job_id)) is None:
             return ()
         avoided = tuple(vm_id for vm_id, until in job.avoided.items() if until > self._turn.now)
-        return (*avoided, *self._dear()) if job.frugal_until > self._turn.now else avoided
+        return (*avoided, *self._dear(job.frugal - 1)) if job.frugal_until > self._turn.now else avoided
 
     def why_dear(self, job_id: str) -> str:
         """Why a job avoids VMs that would cost too much; empty when it does not."""
         job = self._jobs.get(job_id)
         if job is None or job.frugal_until <= self._turn.now:
             return ""
-        return next((f"; a VM {why}" for why in self._dear().values()), "")
+        return next((f"; a VM {why}" for why in self._dear(job.frugal - 1).values()), "")
 
     def left_out(self) -> Mapping[str, str]:
         """VMs, by id, that no job may use now, and why: `is left out until ...`."""

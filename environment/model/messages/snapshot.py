@@ -94,6 +94,7 @@ class JobSetback(NamedTuple):
     last: float
     avoided: tuple[tuple[str, float], ...]
     frugal_until: float = 0.0
+    frugal: int = 0
 
 
 class VmSetback(NamedTuple):

@@ -67,8 +67,8 @@ class Places:
         #: Pools with spent limits, and why their VMs get nothing new; an empty name means all pools.
         self.held: dict[str, str] = {}
         self._hours = HourLimits(dict(per_hour), self._costs)
-        #: The result of `dear`, as long as it holds.
-        self._dear: Mapping[str, str] | None = None
+        #: Results of `dear`, as long as they hold.
+        self._dear: dict[str | None, Mapping[str, str]] = {}
         #: The VMs of places as the book knows them, and of these those where a job could be put.
         self._shown: dict[str, Vm] = {}
         self._to_come: dict[str, None] = {}
@@ -143,7 +143,7 @@ class Places:
 
     def add_orphan(self, lease: Lease) -> None:
         """A lease of a VM that is to be closed only; its place is taken until then, if it was free."""
-        self._leases[lease.id], self._dear = lease, None
+        self._leases[lease.id], self._dear = lease, {}
         if lease.vm.id in self._places:
             self._take_place(lease)
 
@@ -182,7 +182,7 @@ class Places:
     def end(self, lease: Lease, why_not: str = "") -> None:
         """The lease has ended: its place may be used again, if there is no reason why not."""
         del self._leases[lease.id]
-        self._dear = None
+        self._dear = {}
         self._unheard.discard(lease.id)
         if not self.has(lease):
             return
@@ -199,7 +199,7 @@ class Places:
 
     def _look_at(self, place_id: str) -> None:
         """Update the VM of a place in the book, as long as it has no agent."""
-        self._dear = None
+        self._dear = {}
         lease = self._at.get(place_id)
         vm = self._places.get(place_id) if lease is None else lease.vm
         if vm is None or (lease is not None and lease.agent_id):
@@ -250,7 +250,7 @@ class Places:
         """The VMs, by id, that get nothing new, and why."""
         if not (self.held or self._hours):
             return self._left_out
-        return {**dict(self._beyond_hour()), **dict(self._beyond_limits()), **self._left_out}
+        return {**dict(self._hours.beyond(self._closed())), **dict(self._beyond_limits()), **self._left_out}
 
     def _beyond_limits(self) -> Iterator[tuple[str, str]]:
         """VMs of pools with a spent limit: open ones too."""
@@ -258,26 +258,28 @@ class Places:
             if vm.terms is not None and (why := self.held.get("") or self.held.get(vm.terms.pool)):
                 yield self.vm_id(vm.id), why
 
-    def dear(self) -> Mapping[str, str]:
+    def dear(self, tries: int) -> Mapping[str, str]:
         """Closed VMs without which all others may be opened together, of any pools; by id, and why.
 
         For jobs whose placement on several pools would cost too much by the hour: nobody else has to do
-        without them.
+        without them. Pools have equal rights the first time; after `tries`, one has all the room that it
+        needs before the others have any, another each time, so that a job finds VMs at last.
         """
-        if self._dear is None:
-            self._dear = dict(self._beyond_hour(together=True))
-        return self._dear
+        pools = dict.fromkeys(vm.terms.pool for vm in self._places.values() if vm.terms is not None)
+        first = [None, *pools][tries % (len(pools) + 1)]
+        if first not in self._dear:
+            self._dear[first] = dict(self._hours.beyond(self._closed(), together=True, first=first))
+        return self._dear[first]
 
-    def _beyond_hour(self, *, together: bool = False) -> Iterator[tuple[str, str]]:
-        """Closed VMs that would cost too much by the hour; see `HourLimits.beyond`."""
-        closed = (vm for i, vm in self._places.items() if i not in self._at and i not in self._left_out)
-        return self._hours.beyond(closed, together=together)
+    def _closed(self) -> Iterator[Vm]:
+        """Closed VMs that may be opened but for limits."""
+        return (vm for i, vm in self._places.items() if i not in self._at and i not in self._left_out)
 
     def over_hour(self, vm_ids: Iterable[str]) -> str:
         """Which limit per hour would be crossed if the closed ones of these VMs were opened; or empty."""
         closed = (vm for i in dict.fromkeys(vm_ids) if i not in self._at and (vm := self._places.get(i)))
         if why := self._hours.over(closed):
-            self._dear = None  # the cost of fixed VMs may have changed
+            self._dear = {}  # the cost of fixed VMs may have changed
         return why
 
     def _costs(self, pool: str) -> float:

@@ -81,6 +81,20 @@ def test_a_job_beyond_a_limit_is_placed_on_cheaper_vms() -> None:
     assert [i.partition(".")[0] for i in opens(world.decide())] == ["general-1", "zone-1"]
 
 
+def test_a_job_that_needs_vms_of_one_pool_has_them_at_last() -> None:
+    """With equal rights for both pools one VM fits the limit; of the cheap pool alone, two do."""
+    pools = (*places(2, price=1.2), *places(2, Terms("zone", 60.0, 60.0, 1.0), price=0.9))
+    world = limited({"": 2.0}, pools)
+    world.submit(make_job("job-1", 2, 4.0))
+    opened: list[str] = []
+    for _ in range(3):
+        assert not opened
+        assert opens(world.place("job-1", pools[0], pools[2])) == []
+        opened = opens(world.decide())
+        world.wait(options.TOO_DEAR)
+    assert [i.partition(".")[0] for i in opened] == ["zone-1", "zone-2"]
+
+
 @pytest.mark.parametrize("sharing", [None, Sharing()])
 def test_a_job_beyond_a_limit_holds_up_no_other(sharing: Sharing | None) -> None:
     """Its VMs of both pools would cost too much together; others may have all the room, in any pool."""
