@@ -13,8 +13,8 @@ from environment.kernel.state import Batch
 from environment.types import Vm
 
 #: Seconds for which closed VMs of several pools are shown so that all may be opened together, after a
-#: placement on some would have crossed a limit. In the daemon only that job does without the others, and the
-#: pools keep their order; here another pool comes first each time, so that each job finds VMs at last.
+#: placement on some would have crossed a limit; another pool comes first each time, so that each job finds
+#: VMs at last. In the daemon only that job does without the others.
 _TOGETHER = 300.0
 
 
