@@ -4,10 +4,9 @@ import contextlib
 import shlex
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from socket import socket
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -16,7 +15,7 @@ from daemon.cli.shared.errors import CommandError
 
 if TYPE_CHECKING:
     from framework.embedded import AgentSpec
-    from framework.embedded.isolation import IsolationOptions
+    from framework.embedded.isolation import Cell, IsolationOptions
 
 
 def mesos(
@@ -104,6 +103,7 @@ def mesos(
 
     Example: stoker mesos --cluster paper
     """
+    from framework.embedded import MasterOptions, serve
     from framework.embedded.isolation import IsolationOptions
     from framework.host.listening_socket import inherited
     from framework.host.process_tree import end_with_parent
@@ -113,70 +113,74 @@ def mesos(
     options = IsolationOptions(scale, bandwidth, delay) if isolation == "vm" else None
     work_dir = work_dir.expanduser()
     secret = (secret_file or work_dir.with_name(f"{work_dir.name}.secret")).expanduser().absolute()
+    how = _how_to_ask(secret) if credentials is None else _HOW_TO_AUTHENTICATE
     try:
-        agents = _agents(cluster)
-        access = _access(credentials, secret)
-        how = _how_to_ask(secret) if credentials is None else _HOW_TO_AUTHENTICATE
+        agents, access = _agents(cluster), _access(credentials, secret)
         own = None if listener is None else inherited(listener)
-        _serve(agents, host, port, own, work_dir, ready_file, options, access, how, faults, root)
+        with _isolated(agents, options, work_dir) as vms:
+            code = serve(
+                vms.agents,
+                host=host,
+                port=port,
+                listener=own,
+                work_dir=work_dir,
+                credentials=access,
+                on_ready=lambda address: _announce(address, vms, how, ready_file),
+                cells=vms.cells,
+                may_fail=faults,
+                options=MasterOptions(root=root),
+            )
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise CommandError(where + (error.strerror or str(error))) from None
+    if code:
+        raise CommandError(f"the embedded Mesos ended with {code}, and all of its tasks with it")
 
 
-def _serve(
-    agents: "list[AgentSpec]",
-    host: str,
-    port: int,
-    listener: socket | None,
-    work_dir: Path,
-    ready_file: Path | None,
-    options: "IsolationOptions | None",
-    credentials: Mapping[str, str],
-    how_to_ask: str,
-    faults: bool,
-    root: bool,
-) -> None:
-    from conf.util.whole_file import write_whole
-    from daemon.substrate.embedded_mesos import HOST, ready_text
-    from framework.embedded import MasterOptions, serve
+class _Vms(NamedTuple):
+    """Agents, cells of their VMs (None: not isolated), and what they see as this machine's address.
+
+    `told` says whether isolation is on; empty where nobody asked for it.
+    """
+
+    agents: "Sequence[AgentSpec]"
+    cells: "Mapping[str, Cell] | None"
+    tasks_see: str
+    told: str
+
+
+@contextlib.contextmanager
+def _isolated(
+    agents: "Sequence[AgentSpec]", options: "IsolationOptions | None", work_dir: Path
+) -> Iterator[_Vms]:
+    """The agents' VMs, isolated where that is asked for and possible."""
+    from daemon.substrate.embedded_mesos import HOST
     from framework.embedded.isolation import Isolation, IsolationError, remove_leftovers
 
-    tasks_see, told = HOST, ""
+    vms = _Vms(agents, None, HOST, "")
     with contextlib.ExitStack() as stack:
         remove_leftovers()
-        cells = None
         if options is not None:
             try:
                 isolation = stack.enter_context(Isolation(agents, options, str(work_dir)))
-                agents, cells, tasks_see = isolation.agents, isolation.cells, isolation.host
-                told = f"on: {isolation.summary()}"
+                vms = _Vms(isolation.agents, isolation.cells, isolation.host, f"on: {isolation.summary()}")
             except IsolationError as error:
-                told = f"off: {error}"
-            print(f"isolation of VMs is {told}", file=sys.stderr, flush=True)
+                vms = vms._replace(told=f"off: {error}")
+            print(f"isolation of VMs is {vms.told}", file=sys.stderr, flush=True)
+        yield vms
 
-        def ready(address: str) -> None:
-            always = sum(not agent.pool for agent in agents)
-            pools = f" and {counted(len(agents) - always, 'VM')} in pools" if always < len(agents) else ""
-            print(f"Mesos master on {address} with {counted(always, 'agent')}{pools}; Ctrl-C ends it")
-            print(how_to_ask.replace("ADDRESS", address), flush=True)
-            if ready_file is not None:
-                write_whole(ready_file, ready_text(address, tasks_see, told), 0o644)
 
-        code = serve(
-            agents,
-            host=host,
-            port=port,
-            listener=listener,
-            work_dir=work_dir,
-            credentials=credentials,
-            on_ready=ready,
-            cells=cells,
-            may_fail=faults,
-            options=MasterOptions(root=root),
-        )
-    if code:
-        raise CommandError(f"the embedded Mesos ended with {code}, and all of its tasks with it")
+def _announce(address: str, vms: _Vms, how_to_ask: str, ready_file: Path | None) -> None:
+    """Tell people, and in a file programs, that the master answers at this address."""
+    from conf.util.whole_file import write_whole
+    from daemon.substrate.embedded_mesos import ready_text
+
+    always = sum(not agent.pool for agent in vms.agents)
+    pools = f" and {counted(len(vms.agents) - always, 'VM')} in pools" if always < len(vms.agents) else ""
+    print(f"Mesos master on {address} with {counted(always, 'agent')}{pools}; Ctrl-C ends it")
+    print(how_to_ask.replace("ADDRESS", address), flush=True)
+    if ready_file is not None:
+        write_whole(ready_file, ready_text(address, vms.tasks_see, vms.told), 0o644)
 
 
 _HOW_TO_AUTHENTICATE = "Frameworks authenticate by the file that --credentials names"
