@@ -96,7 +96,7 @@ LOOKING_AT_OWN = frozenset({
     # Made for what jobs may exchange at any moment: opened once and judged by what was opened, without
     # following links, or only told of.
     *_in("daemon/launch/event_log_export.py", "find_event_logs _copy"),
-    *_in("daemon/disk/job_folders.py", "measure remove _remove_entry _is_folder _take _free_name"),
+    *_in("daemon/disk/job_folders.py", "measure remove _empty _entries _is_folder _take _free_name"),
     *_in("daemon/disk/file_delivery.py", "copy_in _copy"),
     *_in("daemon/maintenance/host_checks.py", "_move"),
     *_in("daemon/launch/log_reader.py", "_driver_folder _nothing_here"),

@@ -93,32 +93,49 @@ def remove(folder: Path, seconds: float = _PATIENCE) -> None:
         return
     try:
         names = count()
-        while found := os.listdir(root):  # noqa: PTH208  # of a descriptor
-            for name in found:
-                if time.monotonic() > until:
-                    raise OSError(errno.ETIMEDOUT, "it is too large to be removed at once", str(folder))
-                _remove_entry(root, name, names)
+        while _empty(root, names, until):
+            pass
+    except TimeoutError as error:
+        raise OSError(errno.ETIMEDOUT, "it is too large to be removed at once", str(folder)) from error
     finally:
         os.close(root)
     folder.rmdir()
 
 
-def _remove_entry(root: int, name: str, names: Iterator[int]) -> None:
-    if not _is_folder(name, root):
-        os.unlink(name, dir_fd=root)
-        return
-    _take(name, root)
-    folder = os.open(name, _FOLDER, dir_fd=root)
-    try:
-        for inner in os.listdir(folder):  # noqa: PTH208  # of a descriptor
-            if _is_folder(inner, folder):
-                _take(inner, folder)
-                os.rename(inner, _free_name(root, names), src_dir_fd=folder, dst_dir_fd=root)
-            else:
-                os.unlink(inner, dir_fd=folder)
-    finally:
-        os.close(folder)
-    os.rmdir(name, dir_fd=root)
+def _empty(root: int, names: Iterator[int], until: float) -> bool:
+    """Remove what a folder holds, once; whether it held anything. TimeoutError at that time."""
+    found = False
+    for name in _entries(root, until):
+        found = True
+        if not _is_folder(name, root):
+            os.unlink(name, dir_fd=root)
+            continue
+        _take(name, root)
+        folder = os.open(name, _FOLDER, dir_fd=root)
+        try:
+            for inner in _entries(folder, until):
+                if _is_folder(inner, folder):
+                    _take(inner, folder)
+                    os.rename(inner, _free_name(root, names), src_dir_fd=folder, dst_dir_fd=root)
+                else:
+                    os.unlink(inner, dir_fd=folder)
+        finally:
+            os.close(folder)
+        try:
+            os.rmdir(name, dir_fd=root)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:  # else a name was passed over: the next round finds it
+                raise
+    return found
+
+
+def _entries(folder: int, until: float) -> Iterator[str]:
+    """The names in a folder, one by one: a list of millions would take the daemon's memory."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if time.monotonic() > until:
+                raise TimeoutError
+            yield entry.name
 
 
 def _is_folder(name: str, parent: int) -> bool:
