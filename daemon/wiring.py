@@ -24,7 +24,7 @@ from daemon.leadership.election import election_on
 from daemon.maintenance.pruning import retention
 from daemon.notifications.notification_service import NotificationService, telling
 from daemon.scheduler.build import service_of
-from daemon.scheduler.foundation import TermInputs
+from daemon.scheduler.foundation import TermInputs, clock_of
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreFullError, is_full
@@ -90,9 +90,10 @@ def candidacy(
     @contextmanager
     def lead(term: Term) -> Iterator[Service]:
         own = store.during(term)
+        clock = clock_of(own)
         with (
-            retention(own, setting.data_dir, config.retention, uploads),
-            telling(config, own, lambda: term.holds) as webhooks,
+            retention(own, setting.data_dir, config.retention, uploads, clock),
+            telling(config, own, lambda: term.holds, clock.now) as webhooks,
             choice.for_term(store, own) as chosen,
         ):
             try:
@@ -103,6 +104,7 @@ def candidacy(
                     chosen.connect,
                     setting.data_dir,
                     term,
+                    clock=clock,
                     profiles=profiles,
                     provider=chosen.provider,
                     places=chosen.places,

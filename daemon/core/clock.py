@@ -51,6 +51,8 @@ class Clock:
         self._ahead = self.now() - wall()
         #: How often the wall clock has jumped since this daemon leads.
         self.jumps = 0
+        #: Seconds by which this time followed such jumps since then.
+        self.followed = 0.0
 
     @property
     def kept(self) -> str:
@@ -69,6 +71,13 @@ class Clock:
     def now(self) -> float:
         """The time, seconds since the epoch."""
         return self._boot() + self._offset
+
+    def lived(self) -> float:
+        """The time without the jumps that it followed: by this one data ages that is removed for good.
+
+        A clock that jumps ahead by mistake, and is set right again, ages nothing.
+        """
+        return self.now() - self.followed
 
     def begin(
         self,
@@ -106,5 +115,6 @@ class Clock:
         if not idle or ahead > -_JUMP:
             return 0.0
         self._offset -= ahead
+        self.followed -= ahead
         self._ahead = 0.0
         return -ahead

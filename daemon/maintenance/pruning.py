@@ -4,6 +4,7 @@ A step takes milliseconds of the store, and pauses between steps leave it to oth
 so that an interrupted removal is found again. Jobs that are not over, or with running parts, stay.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import structlog
 from conf.schema import Retention
 from conf.units import SECONDS_PER_DAY
 from conf.util.utc_days import day_of
+from daemon.core.clock import Clock
 from daemon.disk.job_folders import Folders, measure, remove
 from daemon.disk.uploads import Uploads
 from daemon.store.job_store import Store
@@ -37,6 +39,8 @@ _PATIENCE = 30.0
 _PAUSE = 30.0
 #: Seconds between two searches for uploaded files that no job needs.
 _SWEEP = 600.0
+#: Seconds before a folder that could not be removed, or not at once, is tried again.
+_AGAIN = 600.0
 #: Of the time, so much may be spent on removing.
 _SHARE = 0.2
 
@@ -73,23 +77,28 @@ class Pruner:
         self.rules = rules
         self._settles = settles
         self._stopped = stopped
-        #: Jobs whose folders cannot be removed.
-        self._stuck: set[str] = set()
+        #: Jobs whose folders could not be removed, each with the time (monotonic) before which it is not
+        #: tried again.
+        self._stuck: dict[str, float] = {}
 
-    def step(self, now: float) -> PruningResult:
-        """Remove some of the jobs due at that time (seconds); neither job nor trouble when none are due."""
+    def step(self, now: float, lived: float | None = None) -> PruningResult:
+        """Remove some of the jobs due at that time (seconds); neither job nor trouble when none are due.
+
+        Ages are counted to `lived`, where it is given.
+        """
         gone: list[EndedJobs] = []
         troubles: list[str] = []
-        for job in next(self.due(now), ()):
+        for job in next(self.due(now, lived), ()):
             if self._stopped():
                 break
             try:
                 for folder in self._folders_of(job.job_id):
                     self._files.look(None, f"the removal of {folder}", partial(remove, folder), job.job_id)
             except OSError as error:
-                self._stuck.add(job.job_id)
+                self._stuck[job.job_id] = time.monotonic() + _AGAIN
                 troubles.append(f"{job.job_id}: {error.strerror or error}: {error.filename or ''}")
             else:
+                self._stuck.pop(job.job_id, None)
                 gone.append(job)
         number = self._store.jobs.ended.prune([job.job_id for job in gone])
         return PruningResult(number, sum(job.size or 0 for job in gone), tuple(troubles))
@@ -108,20 +117,24 @@ class Pruner:
             with suppress(TimeoutError):
                 yield self._files.look(None, f"the size of {folder}", partial(measure, folder), job_id)
 
-    def due(self, now: float, page_size: int = _STEP) -> Iterator[list[EndedJobs]]:
-        """All that is to go at that time, in parts, the oldest first."""
+    def due(
+        self, now: float, lived: float | None = None, page_size: int = _STEP
+    ) -> Iterator[list[EndedJobs]]:
+        """All that is to go at that time, in parts, the oldest first; `lived` as of `step`."""
+        oldest = (now if lived is None else lived) - (self.rules.age or math.inf) * SECONDS_PER_DAY
         rules, kept, last = self.rules, self._store.jobs.ended.kept(), None
         number, size = kept.jobs, kept.size
         while page := self._store.jobs.ended.oldest(page_size, last):
             part: list[EndedJobs] = []
             for job in page:
-                old = rules.age is not None and job.finished_at < now - rules.age * SECONDS_PER_DAY
+                old = job.finished_at < oldest
                 many = rules.jobs is not None and number > rules.jobs
                 large = rules.size is not None and size > rules.size << 20
                 if job.finished_at > now - self._settles or not (old or many or large):
                     page = []  # nor are those behind it
                     break
-                if job.job_id not in self._stuck and not self._folders.in_use(job.job_id):
+                stuck = self._stuck.get(job.job_id, 0.0) > time.monotonic()
+                if not stuck and not self._folders.in_use(job.job_id):
                     part.append(job)
                     number, size = number - 1, size - (job.size or 0)
             if part:
@@ -146,13 +159,15 @@ def prune_all(pruner: Pruner, now: float, progress: Callable[[PruningResult], No
 
 
 @contextmanager
-def retention(store: Store, data_dir: Path, rules: Retention, uploads: Uploads) -> Iterator[None]:
+def retention(
+    store: Store, data_dir: Path, rules: Retention, uploads: Uploads, clock: Clock
+) -> Iterator[None]:
     """Keep to the rules, in a thread of its own, for as long as the context lasts."""
     store.vms.stores_uses = rules.bill > 0
     stopping = threading.Event()
     pruner = Pruner(store, data_dir, rules, stopped=stopping.is_set)
     thread = threading.Thread(
-        target=_keep_to_it, args=(pruner, uploads, store, stopping), name="retention", daemon=True
+        target=_keep_to_it, args=(pruner, uploads, store, clock, stopping), name="retention", daemon=True
     )
     thread.start()
     try:
@@ -162,21 +177,23 @@ def retention(store: Store, data_dir: Path, rules: Retention, uploads: Uploads) 
         thread.join()
 
 
-def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: threading.Event) -> None:
+def _keep_to_it(
+    pruner: Pruner, uploads: Uploads, store: Store, clock: Clock, stopping: threading.Event
+) -> None:
     pause, swept = 1.0, -_SWEEP
     total = PruningResult()
     while not stopping.wait(pause):
         began = time.monotonic()
         try:
             busy = pruner.measure() + store.events.trim()
-            pruned = pruner.step(time.time())
+            pruned = pruner.step(clock.now(), clock.lived())
             if began > swept + _SWEEP:
                 swept = began
                 _sweep(uploads, store)
-                long_ago = time.time() - DETAILED * SECONDS_PER_DAY
+                long_ago = clock.lived() - DETAILED * SECONDS_PER_DAY
                 store.vms.forget_details(day_of(long_ago))
                 store.vms.forget_leases(long_ago)
-                store.vms.forget_uses(day_of(time.time() - pruner.rules.bill * SECONDS_PER_DAY))
+                store.vms.forget_uses(day_of(clock.lived() - pruner.rules.bill * SECONDS_PER_DAY))
         except DeposedError:
             return
         except StoreError as error:

@@ -53,13 +53,15 @@ class EventTransport(Protocol):
 class Source:
     """Source of events for senders: the store, the threads that read it, and the right to send.
 
-    `may_tell` returns whether it is certain that no other daemon leads.
+    `may_tell` returns whether it is certain that no other daemon leads; `now` is the time of events, which a
+    jump of the wall clock does not change.
     """
 
     store: Store
     readers: Executor
     may_tell: Callable[[], bool]
     backoff: Backoff = BACKOFF
+    now: Callable[[], float] = time.time
 
 
 class EventSender(ABC):
@@ -71,7 +73,7 @@ class EventSender(ABC):
     def __init__(self, name: str, source: Source, sender: EventTransport, done: int) -> None:
         self.name, self.done = name, done
         self._store, self._readers = source.store, source.readers
-        self._may_tell, self._backoff = source.may_tell, source.backoff
+        self._may_tell, self._backoff, self._now = source.may_tell, source.backoff, source.now
         self._sender = sender
         #: Set when there may be more to tell.
         self.news = asyncio.Event()
@@ -122,11 +124,11 @@ class EventSender(ABC):
         `told` describes the event in the log.
         """
         pause, outcome = self._backoff.first, None
-        while (now := time.time()) <= until:
+        while self._now() <= until:
             if not self._may_tell():
                 await asyncio.sleep(_LOOK)
                 continue
-            outcome = await send(now)
+            outcome = await send(time.time())  # which its receiver compares to its own clock
             self._note(outcome)
             if outcome.came == "delivered":
                 return outcome
@@ -159,7 +161,7 @@ class EventSender(ABC):
     async def _settled(self, job: JobRecord, until: float) -> tuple[JobRecord, bool]:
         """The job once all its tasks have ended, or at that time; and whether they have."""
         while any(not task.ended for task in await self._tasks(job)):
-            if time.time() >= until:
+            if self._now() >= until:
                 return job, False
             await asyncio.sleep(_LOOK)
         return await self._patiently(lambda: self._store.jobs.get(job.job.id)) or job, True

@@ -7,6 +7,7 @@ continues where this one was, and sends at most the events of the last moment on
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
@@ -67,10 +68,11 @@ class NotificationService:
         *,
         telemetry: Telemetry | None = None,
         backoff: Backoff = BACKOFF,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """ConfigError when a secret, a collector or certificates are not there. The pause is in seconds.
 
-        `may_tell` says whether it is certain that no other daemon leads.
+        `may_tell` says whether it is certain that no other daemon leads; `now` is the time of events.
         """
         self._webhooks = webhooks
         self._keys = {
@@ -78,7 +80,7 @@ class NotificationService:
             for name, one in webhooks.items()
         }
         self._store = store
-        self._may_tell, self._backoff = may_tell, backoff
+        self._may_tell, self._backoff, self._now = may_tell, backoff, now
         self._telemetry = telemetry
         self._target = None if telemetry is None else target_of(telemetry)
         #: When jobs were accepted, as their traces tell.
@@ -187,7 +189,7 @@ class NotificationService:
     async def _all(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
         """Make the couriers, and have them run until one of all this ends."""
         kept, last = await self._begin(loop, readers)
-        source = Source(self._store, readers, self._may_tell, self._backoff)
+        source = Source(self._store, readers, self._may_tell, self._backoff, self._now)
         self._couriers = {
             name: WebhookSender(name, webhook, Post(webhook, *self._keys[name]), source, kept[name])
             for name, webhook in self._webhooks.items()
@@ -265,9 +267,11 @@ def _too_busy() -> RejectedError:
 
 
 @contextmanager
-def telling(config: Config, store: Store, may_tell: Callable[[], bool]) -> Iterator[NotificationService]:
+def telling(
+    config: Config, store: Store, may_tell: Callable[[], bool], now: Callable[[], float]
+) -> Iterator[NotificationService]:
     """Webhooks are told within, and traces sent; see `NotificationService`."""
-    office = NotificationService(config.webhooks, store, may_tell, telemetry=config.telemetry)
+    office = NotificationService(config.webhooks, store, may_tell, telemetry=config.telemetry, now=now)
     office.start()
     try:
         yield office

@@ -87,6 +87,6 @@ class WebhookSender(EventSender):
             fails_since=fails,
             failure=self._failure,
             next_at=self._next_at,
-            behind=0.0 if since is None else max(0.0, time.time() - since),
+            behind=0.0 if since is None else max(0.0, self._now() - since),
             came=dict(self.came),
         )

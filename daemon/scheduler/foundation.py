@@ -56,6 +56,11 @@ class Foundation:
     notifications: NotificationService
 
 
+def clock_of(store: Store) -> Clock:
+    """The daemon's time, which goes on from that in the store; StoreError when it cannot be read."""
+    return Clock(store.facts.get("clock") or "", store.database.time)
+
+
 def foundation_of(inputs: TermInputs) -> Foundation:
     """Begin the term, start the clock, make an empty model; StoreError when the store cannot be read."""
     config, store = inputs.config, inputs.store
@@ -75,7 +80,7 @@ def foundation_of(inputs: TermInputs) -> Foundation:
     return Foundation(
         store,
         LeaderSession(term, store),
-        inputs.clock or Clock(store.facts.get("clock") or "", store.database.time),
+        inputs.clock or clock_of(store),
         Inbox(),
         ClusterModel(options),
         inputs.webhooks or NotificationService({}, store),

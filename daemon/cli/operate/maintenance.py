@@ -211,7 +211,7 @@ def prune(
         if dry_run:
             while pruner.measure():
                 tell("nothing yet: folders are measured")
-            found = [job for part in pruner.due(time.time(), 1000) for job in part]
+            found = [job for part in pruner.due(time.time(), page_size=1000) for job in part]
             pruned = PruningResult(len(found), sum(job.size or 0 for job in found))
         else:
             pruned = prune_all(pruner, time.time(), lambda so_far: tell(_jobs(so_far.jobs)))

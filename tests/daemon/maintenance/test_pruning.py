@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import time
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 
 from conf.schema import Retention, UploadsSection
 from conf.util.utc_days import day_of
+from daemon.core.clock import Clock
 from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.disk.job_folders import measure, remove, temporary_folder
 from daemon.disk.uploads import Uploads
@@ -131,6 +133,32 @@ def test_sandboxes_on_this_host_go_along(store: Store, tmp_path: Path) -> None:
     assert [path.name for path in executors.iterdir()] == ["job-8.0"]
 
 
+def test_a_jump_of_the_clock_ages_no_job(store: Store, tmp_path: Path) -> None:
+    """An idle daemon follows a clock that jumps ahead by a year, and keeps the jobs of the last week."""
+    wall, boot = [NOW], [50.0]
+    clock = Clock(shared=lambda: NOW, wall=lambda: wall[0], boot=lambda: boot[0], boot_id="first")
+    wall[0] += 365 * DAY
+    assert clock.look(idle=True) == 365 * DAY
+    pruner = Pruner(store, tmp_path, Retention(jobs=None, age=30))
+    assert pruner.step(clock.now(), clock.lived()) == PruningResult()
+    boot[0] += 31 * DAY  # which pass
+    assert pruner.step(clock.now(), clock.lived()).jobs == 7
+
+
+def test_what_could_not_be_removed_at_once_is_tried_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder with more files than can be removed at a time goes later, without a restart."""
+    pruner = Pruner(store, tmp_path, Retention(jobs=0))
+    monkeypatch.setattr("daemon.maintenance.pruning.remove", lambda folder: remove(folder, -1.0))
+    assert len(pruner.step(NOW).troubles) == 7
+    monkeypatch.undo()
+    assert pruner.step(NOW) == PruningResult()
+    now = time.monotonic() + 3600
+    monkeypatch.setattr("daemon.maintenance.pruning.time.monotonic", lambda: now)
+    assert pruner.step(NOW).jobs == 7
+
+
 def test_what_cannot_be_removed_is_told_and_holds_nobody_up(store: Store, tmp_path: Path) -> None:
     """A folder that is none of ours to remove stays, with its job; the others go."""
     outside = tmp_path / "outside"
@@ -194,7 +222,7 @@ def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
 def test_a_daemon_keeps_to_the_rules_by_itself(store: Store, tmp_path: Path) -> None:
     """In a thread of its own, soon after its start."""
     uploads = Uploads(tmp_path / "uploads", UploadsSection())
-    with retention(store, tmp_path, Retention(jobs=2), uploads):
+    with retention(store, tmp_path, Retention(jobs=2), uploads, Clock()):
         deadline = time.monotonic() + 300
         while left(store) != [7, 8, 9, 10] and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -218,7 +246,8 @@ def test_the_bill_of_each_job_on_each_vm_is_stored_for_some_days(
 
     store.vms.stores_uses = True
     store.changes.save(Changes((), (), charges=tuple(charges)))
-    with retention(store, tmp_path, Retention(bill=days), Uploads(tmp_path / "uploads", UploadsSection())):
+    uploads = Uploads(tmp_path / "uploads", UploadsSection())
+    with retention(store, tmp_path, Retention(bill=days), uploads, Clock()):
         assert store.vms.stores_uses is (days > 0)
         deadline = time.monotonic() + 300
         while vms_of(long_ago) != [""] and time.monotonic() < deadline:
@@ -269,6 +298,22 @@ def test_a_temporary_folder_of_jobs_goes_in_the_end() -> None:
         nest(folder, 1200)
         (folder / "link").symlink_to("/")
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("below", [".", "wide"])
+def test_a_wide_folder_takes_no_memory(tmp_path: Path, below: str) -> None:
+    """A job can make millions of files in a folder: their names are never in memory at the same time."""
+    folder = tmp_path / "job-1" / below
+    folder.mkdir(parents=True)
+    for n in range(10_000):
+        os.mknod(folder / f"{n:0200}")
+    tracemalloc.start()
+    try:
+        remove(tmp_path / "job-1", math.inf)
+        assert tracemalloc.get_traced_memory()[1] < 500_000
+    finally:
+        tracemalloc.stop()
+    assert not (tmp_path / "job-1").exists()
 
 
 def test_a_link_in_a_folders_stead_is_not_followed(tmp_path: Path) -> None:

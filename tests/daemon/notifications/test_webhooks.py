@@ -68,10 +68,14 @@ def hook(receiver: Receiver, **given: Any) -> Webhook:
 
 @contextlib.contextmanager
 def told(
-    store: Store, may_tell: Callable[[], bool] = lambda: True, **webhooks: Webhook
+    store: Store,
+    may_tell: Callable[[], bool] = lambda: True,
+    /,
+    now: Callable[[], float] = time.time,
+    **webhooks: Webhook,
 ) -> Iterator[NotificationService]:
     """They are told within; tried again soon."""
-    office = NotificationService(webhooks, store, may_tell, backoff=Backoff(first=0.01))
+    office = NotificationService(webhooks, store, may_tell, backoff=Backoff(first=0.01), now=now)
     office.start()
     try:
         yield office
@@ -278,6 +282,20 @@ def test_what_is_too_old_is_given_up(file_store: Store) -> None:
         assert receiver.take(1) == ["new"]
         assert office.status()[0].came["given up"] == 1
     assert [line["kind"] for line in logs if line["event"] == "an event is given up"] == ["vm lost"]
+
+
+def test_a_jump_of_the_wall_clock_gives_nothing_up(file_store: Store) -> None:
+    """Events are as old as by the daemon's time; the receiver compares the wall clock's with its own."""
+    behind = 3600.0
+    with (
+        receiving() as receiver,
+        told(file_store, now=lambda: time.time() - behind, chat=hook(receiver, on=["vm lost"], give_up=60)),
+    ):
+        known(file_store)
+        happens(file_store, "new", at=time.time() - behind)
+        headers, body = receiver.raw()
+    assert json.loads(body)["message"] == "new"
+    assert float(headers["Stoker-Timestamp"]) == pytest.approx(time.time(), abs=300)
 
 
 def test_only_what_is_wanted_is_told(file_store: Store) -> None:
