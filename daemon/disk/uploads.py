@@ -29,6 +29,8 @@ log = structlog.get_logger("uploads")
 
 #: Bytes of the disk that uploads leave to the job store and to jobs.
 _SPARED = 256 << 20
+#: Files that stay free: a disk has a number of them too, and many small ones take them all.
+_SPARED_FILES = 10_000
 #: Bytes that a file counts at least: a disk has room for so many files only.
 _LEAST = 4 << 10
 #: Seconds after which an incomplete file is removed, when no more of it arrives.
@@ -220,6 +222,9 @@ class Uploads:
         disk = os.statvfs(folder)
         if disk.f_bavail * disk.f_frsize - size < _SPARED:
             detail = f"the daemon's disk has no more than {_SPARED >> 20} MiB left, which are for jobs"
+            raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
+        if disk.f_files and disk.f_favail < _SPARED_FILES:  # some file systems count none
+            detail = f"the daemon's disk has no more than {_SPARED_FILES:,} files left, which are for jobs"
             raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
 
     def _unlink(self, path: Path) -> None:

@@ -140,12 +140,17 @@ def test_a_full_disk_keeps_nothing_of_a_part(
 def test_uploads_leave_room_for_jobs(
     uploads: Uploads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An upload is refused when little disk is left, which is reserved for the daemon's own writes."""
+    """An upload is refused when few bytes or files are left, which are reserved for the daemon's own."""
     seen = os.statvfs(tmp_path)
     little = os.statvfs_result((seen[0], 4096, *seen[2:4], 50_000, *seen[5:10]))
-    monkeypatch.setattr(os, "statvfs", lambda _: little)
-    assert "for jobs" in refused(507, uploads.put, SHA, len(DATA), 0, DATA)
+    few = os.statvfs_result((seen[0], 4096, *seen[2:4], 1 << 30, 1 << 20, 5000, 5000, *seen[8:10]))
+    for left, words in ((little, "256 MiB left"), (few, "10,000 files left")):
+        monkeypatch.setattr(os, "statvfs", lambda _, left=left: left)
+        assert words in refused(507, uploads.put, SHA, len(DATA), 0, DATA)
     assert files(tmp_path) == {}
+    uncounted = os.statvfs_result((seen[0], 4096, *seen[2:4], 1 << 30, 0, 0, 0, *seen[8:10]))
+    monkeypatch.setattr(os, "statvfs", lambda _: uncounted)
+    assert uploads.put(SHA, len(DATA), 0, DATA).complete
 
 
 def test_many_send_the_same_file_at_once(uploads: Uploads) -> None:
