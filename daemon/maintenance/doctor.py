@@ -25,11 +25,12 @@ from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.rows import job_rows, sqlite_file
 from daemon.store.rows.comparisons import read_comparison
 from daemon.store.rows.damaged_rows import Damages, put_aside
-from daemon.store.rows.database import Database
+from daemon.store.rows.database import Database, StoreError
 from daemon.store.rows.leases import LEASES, put_leases_aside
 from daemon.store.rows.record_tables import SEALED
 from daemon.store.rows.tables import comparisons, executors, explanations, facts, jobs, leases, sums
 from daemon.store.rows.terms import refuse_if_led
+from daemon.store.sqlite_schema import refuse_foreign
 from framework.providers.interface import Provider
 
 _PAGE = 1000
@@ -98,6 +99,11 @@ class Doctor:
                 "start the daemon once",
                 self._exam.mend(lambda: sqlite_file.note(path, "doctor")),
             )
+        try:
+            refuse_foreign(path)
+        except StoreError as error:
+            self._exam.find("file", str(error), _RESTORE)
+            return False
         return True
 
     def _look_at_schema(self, database: Database) -> bool:

@@ -13,6 +13,7 @@ from daemon.maintenance.doctor_report import DoctorFinding, DoctorReport
 from daemon.store.rows.damaged_rows import Damages
 from daemon.store.rows.database import Database, StoreError
 from daemon.store.rows.record_tables import USERS
+from daemon.store.sqlite_schema import refuse_foreign
 
 #: Networks with more addresses than this are more than one's own proxies.
 _LARGEST = 1 << 24
@@ -69,6 +70,8 @@ def look_at_users(report: DoctorReport, config: Config, folder: Path, url: str) 
 def _of_store(url: str) -> dict[str, UserRecord]:
     database = Database(url)
     try:
+        if database.path is not None:
+            refuse_foreign(database.path)
         with database.read() as connection:
             return {user.name: user for user in USERS.all(connection, Damages())}
     except StoreError:

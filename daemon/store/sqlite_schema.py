@@ -37,6 +37,12 @@ def foreign_object(connection: sqlite3.Connection) -> str:
 
 def foreign_store(path: Path) -> Store:
     """Open the store in a file that a stranger may have written; StoreError when it is none of Stoker's."""
+    refuse_foreign(path)
+    return Store(f"sqlite:///{path.absolute()}")
+
+
+def refuse_foreign(path: Path) -> None:
+    """StoreError when a stranger has written a store in this file that is none of Stoker's."""
     if wrong := sqlite_file.fault(path):
         raise StoreError(f"the job store {path} {wrong}")
     uri = f"file:{quote(str(path.absolute()))}?mode=rw"
@@ -47,7 +53,6 @@ def foreign_store(path: Path) -> Store:
         raise StoreError(f"the job store {path} cannot be used: {error}") from error
     if why:
         raise StoreError(f"{path} is not a job store: {why}")
-    return Store(f"sqlite:///{path.absolute()}")
 
 
 @cache

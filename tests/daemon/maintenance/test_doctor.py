@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from conf.schema import Config
+from conf.schema.users import UsersSection
 from daemon.maintenance.doctor import Doctor
 from daemon.maintenance.doctor_report import DoctorReport
 from daemon.maintenance.host_checks import look_at_sparks
+from daemon.maintenance.user_checks import look_at_users
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreBusyError
 from tests.daemon.store.rows.test_damaged_rows import flip, store  # noqa: F401  # a fixture
@@ -174,6 +177,22 @@ def test_a_file_that_is_no_store_is_told(folder: Path) -> None:
     assert "is empty, but had been made" in examine(folder).findings[0].what
     (folder / "stoker.db").unlink()
     assert "stoker restore" in examine(folder).findings[0].advice
+
+
+def test_a_store_that_runs_sql_of_its_author_is_not_looked_into(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view in place of a table, here that of users, would be read without end."""
+    endless = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)"
+    change(folder, "DROP TABLE users")
+    change(folder, f"CREATE VIEW users AS {endless} SELECT id, '{{}}' AS record FROM n")
+    (finding,) = examine(folder).findings
+    assert "the view 'users', which runs SQL that is not Stoker's" in finding.what
+    config = Config(users=UsersSection(), data_dir=str(folder))
+    monkeypatch.setattr("daemon.maintenance.user_checks.USERS", None)  # its rows are not read
+    report = DoctorReport()
+    look_at_users(report, config, folder, url_of(folder))
+    assert report.looked_at["users"] == 0
 
 
 def test_nothing_is_mended_beside_a_daemon(folder: Path) -> None:
