@@ -8,6 +8,7 @@ file of that folder and its file system only, and return no more of it than requ
 import errno
 import os
 import stat
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from framework.host.openat2 import NO_MOUNTS, openat2
@@ -19,7 +20,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NO_FILE = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EXDEV})
 
 
-#: Files that a list of them has.
+#: Files that a list of them has, and entries of a folder that are looked at.
 MOST_LISTED = 500
 #: Bytes that are copied at once.
 _PART = 1 << 16
@@ -101,6 +102,8 @@ def read_tail(folder: Path, name: str, limit: int) -> bytes:
 def list_beneath(folder: Path, name: str, deep: int = 2) -> list[str]:
     """The names of regular files in a folder below `folder`, and in its folders: `MOST_LISTED` at most.
 
+    So many entries of each are looked at.
+
     No link is followed, no mount entered. FileNotFoundError and UntrustedFileError as of `open_beneath`.
     """
     found: list[str] = []
@@ -118,7 +121,7 @@ def list_beneath(folder: Path, name: str, deep: int = 2) -> list[str]:
 
 def _list(at: int, name: str, deep: int, found: list[str]) -> None:
     with os.scandir(at) as entries:
-        for entry in entries:
+        for entry in islice(entries, MOST_LISTED):
             if len(found) >= MOST_LISTED:
                 return
             path = f"{name}/{entry.name}"

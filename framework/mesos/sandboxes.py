@@ -7,10 +7,12 @@ sandbox, reads never wait, and no more is read than requested.
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from framework.host.folder_sandbox import FolderSandbox
+from framework.host.untrusted_files import MOST_LISTED
 from framework.mesos.bounded_http import NOBODY, Credentials, RefusedAnswerError, read_into, read_json
 
 #: Seconds that an agent has to answer; for a whole file.
@@ -74,12 +76,13 @@ class RemoteSandbox:
     def files(self, folder: str) -> list[str]:
         """See `Sandbox`."""
         top = self._path("")
-        return [path.removeprefix(top) for path in self._below(self._path(folder), 2)]
+        found = islice(self._below(self._path(folder), 2), MOST_LISTED)
+        return [path.removeprefix(top) for path in found]
 
     def _below(self, path: str, depth: int) -> Iterator[str]:
         answer = self._ask("browse", path.removeprefix(self._path("")), _LISTED)
         try:
-            found = [(str(entry["mode"]), str(entry["path"])) for entry in answer]
+            found = [(str(entry["mode"]), str(entry["path"])) for entry in answer[:MOST_LISTED]]
         except (KeyError, TypeError) as error:
             raise self._odd() from error
         for mode, entry in found:

@@ -10,7 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from framework.host.untrusted_files import UntrustedFileError
+from framework.host import untrusted_files
+from framework.host.untrusted_files import MOST_LISTED, UntrustedFileError
 from framework.mesos.bounded_http import Credentials
 from framework.mesos.sandboxes import RemoteSandbox, local_sandbox
 from framework.substrate import Sandbox, read_end
@@ -176,6 +177,37 @@ def test_files_are_listed_and_copied(agent_url: str, tmp_path: Path) -> None:
         assert (tmp_path / f"copy-{number}").read_bytes() == (bytes(range(256)) * 2)[:300]
         with pytest.raises(FileNotFoundError):
             sandbox.files("nowhere")
+
+
+def test_a_folder_without_end_is_listed_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near and far: a task can make millions of files and folders: all are neither listed nor entered."""
+    run = tmp_path / "frameworks/F/executors/job-1.0/runs/only"
+    (run / "events/wide").mkdir(parents=True)
+    for n in range(600):
+        (run / f"events/d{n}").mkdir()
+        (run / f"events/wide/{n}").touch()
+    asked = []
+
+    def browse(url: str, *_: object, **__: object) -> list[dict[str, str]]:
+        asked.append(url)
+        kind = "d" if url.endswith("events") else "-"
+        return [{"mode": f"{kind}rwxr-xr-x", "path": f"{TOP}events/{n}"} for n in range(600)]
+
+    monkeypatch.setattr("framework.mesos.sandboxes.read_json", browse)
+    assert len(RemoteSandbox("http://agent", "F", "job-1.0").files("events")) == MOST_LISTED
+    assert len(asked) == 2
+    monkeypatch.setattr("framework.mesos.sandboxes.read_json", lambda *_, **__: browse("events"))
+    assert RemoteSandbox("http://agent", "F", "job-1.0").files("events") == []
+    assert len(asked) == 2 + 1 + MOST_LISTED
+    entered, enter = [], untrusted_files._open
+
+    def noted(part: str, flags: int, at: int, name: str) -> int:
+        entered.append(part)
+        return enter(part, flags, at, name)
+
+    monkeypatch.setattr(untrusted_files, "_open", noted)
+    assert len(local_sandbox(tmp_path, "F", "job-1.0").files("events")) <= MOST_LISTED
+    assert len([part for part in entered if part.startswith("d")]) <= MOST_LISTED
 
 
 @pytest.mark.parametrize("name", ["stdout", "events/app-0"])
