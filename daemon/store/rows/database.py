@@ -40,6 +40,7 @@ _KEEPALIVE: dict[str, int | str] = {
 _NOTES = "stoker"
 _STUCK = "another process is writing and does not finish"
 _NO_ROOM = "the disk is full"
+_NOT_OPEN = "it cannot be opened: its folder should exist and be writable"
 _NOT_WRITABLE = "the disk cannot be written (full, or over a limit?) or is failing"
 #: Messages of database drivers, in plain words for operators.
 _PLAINLY = {
@@ -47,7 +48,7 @@ _PLAINLY = {
     "No space left on device": _NO_ROOM,
     "attempt to write a readonly database": "it is read-only",
     "read-only transaction": "it is read-only",
-    "unable to open database file": "it cannot be opened: its folder should exist and be writable",
+    "unable to open database file": _NOT_OPEN,
     "file is not a database": "it is corrupt, or no SQLite file",
     "disk image is malformed": "it is corrupt; restore it from a copy",
     "malformed database schema": "it is corrupt; restore it from a copy",
@@ -217,8 +218,18 @@ class Database:
             raise StoreError(f"the job store {self.name} holds a row that cannot be read: {error}") from error
         except SQLAlchemyError as error:
             words = _in_words(error)
+            if words == _NOT_OPEN and self.path is not None and _has_no_files(self.path.parent):
+                words = _NO_ROOM  # for SQLite's journal
             kind = _PASSING.get(words, StoreError)
             raise kind(f"the job store {self.name} cannot be used: {words}") from error
+
+
+def _has_no_files(folder: Path) -> bool:
+    """Whether the folder's disk has no file left, though it may have bytes."""
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(folder)
+        return disk.f_files > 0 and not disk.f_favail
+    return False
 
 
 def notes(connection: Connection) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy.exc import OperationalError
 
 from conf.schema import Driver, JobSpec
 from daemon.core.shadow_comparison import Comparison, Outcome
@@ -25,7 +26,7 @@ from daemon.store.job_store import Store
 from daemon.store.migrations import SCHEMA_VERSION
 from daemon.store.queries.insert_jobs import IdempotencyConflictError, SubmittedSpec
 from daemon.store.rows import tables
-from daemon.store.rows.database import StoreBusyError, StoreError, _Writer
+from daemon.store.rows.database import StoreBusyError, StoreError, StoreFullError, _Writer
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
@@ -543,6 +544,17 @@ def test_nothing_is_accepted_on_a_full_disk(file_store: Store) -> None:
         assert file_store.jobs.get("job-1") is not None
     assert submit(file_store).job.id == "job-2"
     file_store.check()
+
+
+def test_a_disk_without_files_is_full(file_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have bytes left: SQLite cannot make its journal, and says that it cannot open the store."""
+    database, seen = file_store.database, os.statvfs("/")
+    for left, kind in ((0, StoreFullError), (5, StoreError)):
+        found = os.statvfs_result((*seen[:5], 100, left, left, *seen[8:10]))
+        monkeypatch.setattr(os, "statvfs", lambda _, found=found: found)
+        with pytest.raises(StoreError) as raised, database._errors():
+            raise OperationalError("", None, sqlite3.OperationalError("unable to open database file"))
+        assert type(raised.value) is kind
 
 
 def test_a_store_whose_file_went_away_accepts_nothing(file_store: Store, tmp_path: Path) -> None:
