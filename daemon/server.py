@@ -131,7 +131,7 @@ def _told_to_stop(mark: RunningMark, failures: Sequence[BaseException], sender: 
 
 
 def _end_start(failures: Sequence[BaseException], *_: object) -> None:
-    """Handle SIGTERM until the server handles it: undo what was begun, so that no idle Mesos is left."""
+    """Handle SIGTERM until the server handles it: undo the start, so that no idle Mesos is left."""
     signal.signal(signal.SIGTERM, lambda *_: None)
     sys.exit(1 if failures else 0)
 

@@ -111,7 +111,7 @@ class Bounded(Protocol):
 
     @property
     def bounds_waits(self) -> bool:
-        """Whether it does not, beside whatever runs: while the first job fits it never waits, or not long.
+        """Whether it does not, beside any running jobs: while the first job fits it never waits, or not long.
 
         Then nobody else watches for how long it waits: `environment.decisions.vain_waits`.
         """

@@ -472,7 +472,7 @@ class ClusterView:
         return (*self.running, RunningJob(job, vm_ids, starts, expected, sizes))
 
     def changed(self, **arrays: Any) -> "ClusterView":
-        """The same moment with other arrays; what follows from the VMs alone is computed once for both."""
+        """The same moment with other arrays; values of the VMs alone are computed once for both."""
         view, own = object.__new__(ClusterView), self.__dict__  # `replace` takes three times as long
         shared = _SHARED if arrays.keys().isdisjoint(("at", "vms")) else _INPUTS
         view.__dict__.update({name: own[name] for name in shared}, **arrays)

@@ -93,7 +93,7 @@ class Substrate(Protocol):
         ...
 
     def execute(self, command: cmd.Command, describe: Describe, subscription: int) -> None:
-        """Carry a command out after those before it; what went wrong is an event.
+        """Carry a command out after those before it; a failure is an event.
 
         - `Launch`: start tasks on one VM, with the capacity of its offers; the rest of that is offered again.
           A task that is certainly not started gets `TaskChanged`, state `dropped`. `describe` may be called

@@ -124,7 +124,7 @@ class EventLines:
 
 
 def time_of(milliseconds: float) -> float:
-    """Seconds since the epoch; ValueError, or TypeError, for what is no time of an event."""
+    """Seconds since the epoch; ValueError, or TypeError, for anything but a time of an event."""
     seconds = milliseconds / 1000
     if not 0.0 <= seconds <= _LATEST:
         raise ValueError("not a time of an event")
@@ -132,7 +132,7 @@ def time_of(milliseconds: float) -> float:
 
 
 def amount_of(value: float) -> float:
-    """An amount, 0 where Spark counted one below it; ValueError, or TypeError, for what is none."""
+    """An amount, 0 where Spark counted one below it; ValueError, or TypeError, for anything else."""
     if not -_MOST <= value <= _MOST:
         raise ValueError("not an amount of an event")
     return max(0.0, float(value))

@@ -1,4 +1,4 @@
-"""What Stoker writes into Spark's event log about an executor: when it was launched, and its share of a VM.
+"""Attributes of an executor in Spark's event log, written by Stoker: its launch time and share of a VM.
 
 An event log alone begins an executor at its registration, seconds after its bill does. Spark copies variables
 of the executor's process that begin with `SPARK_EXECUTOR_ATTRIBUTE_` into the event of its registration.

@@ -36,7 +36,7 @@ class MemoryPeak(NamedTuple):
 
     @property
     def total_mib(self) -> float:
-        """The sum of what is known: samples of different moments, so that it is never too small for them."""
+        """The sum of the known peaks: samples of different moments, so it is never too small for them."""
         return self.heap_mib + self.off_heap_mib + (self.python_mib or 0.0)
 
     @property

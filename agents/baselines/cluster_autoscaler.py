@@ -70,7 +70,7 @@ class ClusterAutoscaler:
         return placement
 
     def _badness(self, view: ClusterView, request: PlacementRequest, option: list[int]) -> float:
-        """What the expander minimises of an option: executors on VMs that are opened for them."""
+        """The expander's objective for an option: executors on VMs that are opened for them."""
         vms = np.unique(option)
         if self._options.expander == "priority":
             return float(view.prices_per_hour[vms].min())

@@ -50,7 +50,7 @@ class SeedRegister(Strict):
     blocks: Mapping[Name, Span]
 
     def uses(self, draw: Draw) -> list[SeedUse]:
-        """Uses of what is drawn; a source that the register does not name has none."""
+        """Uses of drawn workloads; a source that the register does not name has none."""
         names = [name for name, content in self.sources.items() if canonical(content) == draw.source]
         return [use for use in self.used for name in names if use.covers(name, draw.number)]
 

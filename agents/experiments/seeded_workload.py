@@ -101,7 +101,7 @@ class SeededWorkload:
         )
 
     def draws(self, seed: int, jobs: int | None = None) -> tuple[Draw, ...]:
-        """What is drawn for it."""
+        """The draw for it."""
         return tuple(draw for each in self._seeds(seed) for draw in draws_of(self._spec_of(each, jobs), each))
 
     def _seeds(self, seed: int) -> tuple[int, ...]:

@@ -242,7 +242,7 @@ _Dollars = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
 class PoolBudget(Strict):
-    """Limits on what VMs cost, used or not; null: any amount."""
+    """Limits on the cost of VMs, used or not; null: any amount."""
 
     dollars_per_hour: _Dollars | None = None
     """Maximum price of all VMs that are open at once, dollars per hour."""
@@ -258,7 +258,7 @@ class PoolBudget(Strict):
 
 
 class Budget(PoolBudget):
-    """Limits on what all VMs cost, and those of pools: beyond them no VM is opened or gets new executors."""
+    """Limits on the cost of all VMs and of pools: beyond them no VM is opened or gets new executors."""
 
     per_day: _Dollars | None = None
     """The name of `dollars_per_day` in earlier versions: with it, a day over budget is only reported, unless

@@ -1,4 +1,4 @@
-"""A price list: what VMs cost by the hour, for `stoker audit`."""
+"""A price list: the cost of VMs by the hour, for `stoker audit`."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -21,7 +21,7 @@ class VmPrice(Strict):
 
 
 class VmFamily(Strict):
-    """VM types whose size, memory and price double together, as EC2's: large has 2 cpus, xlarge 4, ..."""
+    """VM types with sizes and prices that double together, as EC2's: large has 2 cpus, xlarge 4, ..."""
 
     memory: Memory
     """Of the size large."""

@@ -7,7 +7,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def cell(value: object) -> object:
-    """The value; a text with invisible characters as escapes, and ' before what would be a formula."""
+    """The value; a text with invisible characters as escapes, and ' before a would-be formula."""
     if not isinstance(value, str):
         return value
     text = visible(value)

@@ -1,4 +1,4 @@
-"""A dict that does not change: what code of strangers is shown of our own values."""
+"""A dict that does not change, for values of ours that code of strangers is shown."""
 
 from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
@@ -8,7 +8,7 @@ V = TypeVar("V")
 
 
 class FixedMapping(dict[K, V]):
-    """As quick to read as a dict, as JSON or a pickle too; what would change it raises TypeError."""
+    """As quick to read as a dict, as JSON or a pickle too; an attempt to change it raises TypeError."""
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("this mapping does not change; dict(...) makes a copy that does")

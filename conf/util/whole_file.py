@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: str | bytes, mode: int = 0o600) -> None:
-    """Write a file so that readers find all of it, or what was there before; text in UTF-8.
+    """Write a file so that readers find all of it, or the file before it; text in UTF-8.
 
     OSError when that cannot be, on a full disk for one: then nothing is left of the attempt.
     """

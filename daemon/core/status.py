@@ -14,7 +14,7 @@ DeliveryOutcome = Literal["delivered", "refused", "timeout", "unreachable", "giv
 
 @dataclass(frozen=True, slots=True)
 class SpendingLimit:
-    """A limit on the cost of a pool's VMs (empty: of all VMs) and what is spent of it, dollars.
+    """A limit on the cost of a pool's VMs (empty: of all VMs) and the part that is spent, dollars.
 
     That of an hour is what open VMs cost now. With `hold`, no VM is opened beyond the limit, and with `used`
     none gets new executors either. It has room again at `until`, seconds since the epoch; `period` is its day

@@ -44,7 +44,7 @@ class RunningMark:
 
 
 def _left(data_dir: Path) -> tuple[int, float] | None:
-    """Process id and start time in a mark whose daemon is gone; None without one.
+    """Process id and start time in the mark of a daemon that is gone; None without one.
 
     After a restart of the machine or container its process id may belong to another process, or to this one.
     """

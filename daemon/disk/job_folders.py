@@ -103,7 +103,7 @@ def remove(folder: Path, seconds: float = _PATIENCE) -> None:
 
 
 def _empty(root: int, names: Iterator[int], until: float) -> bool:
-    """Remove what a folder holds, once; whether it held anything. TimeoutError at that time."""
+    """Remove the entries of a folder, once; whether it had any. TimeoutError at that time."""
     found = False
     for name in _entries(root, until):
         found = True

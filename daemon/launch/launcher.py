@@ -322,13 +322,13 @@ class Launcher:
         return self._looked(job_id, owner, lambda: read_tail(self.folder(job_id), name, TAIL)) or b""
 
     def _looked(self, job_id: str, owner: str, work: Callable[[], T]) -> T | None:
-        """What `work` finds by `look_at_output`; None where it cannot, or hangs."""
+        """The finding of `work` by `look_at_output`; None where it cannot, or hangs."""
         with contextlib.suppress(OSError):
             return self.look_at_output(job_id, owner, work)
         return None
 
     def look_at_output(self, job_id: str, owner: str, work: Callable[[], T]) -> T:
-        """What `work` finds in the folder of the job's driver; raises as it does, TimeoutError when it hangs.
+        """The finding of `work` in the job's driver folder; raises as it does, TimeoutError when it hangs.
 
         The job's user can mount a file system there that never answers, and others' drivers wait meanwhile.
         """

@@ -92,7 +92,7 @@ def check(path: Path) -> GoodBackup:
 
 
 def _checked(path: Path, name: str) -> GoodBackup:
-    """What `check` returns; `name` is the copy's in errors."""
+    """The result of `check`; `name` is the copy's in errors."""
     try:
         with _opened(path) as copy:
             if why := foreign_object(copy):
@@ -226,7 +226,7 @@ def _numbers(data_dir: Path) -> Iterator[int]:
 
 
 def _remove(path: Path) -> None:
-    """Delete a draft, and what SQLite left beside it."""
+    """Delete a draft, and the files that SQLite left beside it."""
     for suffix in ("", *sqlite_file.BESIDE):
         with contextlib.suppress(OSError):
             path.with_name(path.name + suffix).unlink()

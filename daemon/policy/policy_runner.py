@@ -323,7 +323,7 @@ class _Thinker:
         self._keep(at_once=True)
 
     def _begin(self) -> None:
-        """Find out what the policy is, and restore its learned state: its own code may run for that."""
+        """Inspect the policy, and restore its learned state: its own code may run for that."""
         try:
             self._sizing, self._held = sizing_for(self._policy, self._sizes), watched(self._policy)
             self._observer = self._policy if isinstance(self._policy, Observer) else None

@@ -28,7 +28,7 @@ Spent = Callable[[str], Iterable[tuple[str, str, float]]]
 
 
 class BudgetWatch:
-    """Sums of what VMs cost. For the scheduling loop; `status` and `trouble` are for any thread."""
+    """Sums of the costs of VMs. For the scheduling loop; `status` and `trouble` are for any thread."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class BudgetWatch:
         return BudgetStatus(self._day, per_day, spent, hold, limits)
 
     def limits(self) -> Iterator[SpendingLimit]:
-        """Limits of all VMs, then those of pools; what is spent of one per hour is what open VMs cost now."""
+        """Limits of all VMs, then those of pools; of one per hour, the cost of open VMs counts as spent."""
         if self._rules is None:
             return
         for pool, of in (("", self._rules), *self._rules.pools.items()):

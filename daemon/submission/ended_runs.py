@@ -1,4 +1,4 @@
-"""What ended jobs in the store tell of sizes: seconds on shapes, and memory that executors need."""
+"""Measurements of ended jobs in the store, for sizes: seconds on shapes, and memory that executors need."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -37,7 +37,7 @@ def memory_need(
 
 
 def _run(record: JobRecord) -> MemoryRun | None:
-    """What a job tells of its executors' memory; None where it tells nothing."""
+    """A job's measurement of its executors' memory; None where it has none."""
     gib, more, use = record.job.memory_mib / 1024, record.more_memory, record.memory_use
     raised = None if more is None or more.of == "driver" else more.before_mib / 1024
     if record.state == "finished":

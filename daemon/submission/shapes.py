@@ -51,7 +51,7 @@ class ShapeChooser:
     def sized(
         self, submitted: SubmittedSpec, vms: Sequence[Vm], fits: Callable[[JobSpec], bool]
     ) -> SubmittedSpec:
-        """The submission with sizes for what is auto, the best ones among those that fit.
+        """The submission with sizes for its auto fields, the best ones among those that fit.
 
         ShapeError where no VM has room for the least that it allows, StoreError when the store cannot be
         read, RejectedError when this user or all leave too many sizes open at once.
@@ -106,7 +106,7 @@ def chosen_by_curve(submitted: SubmittedSpec, profile: JobProfile) -> SubmittedS
 
 
 def open_shape(spec: JobSpec) -> OpenShape:
-    """Bounds of a job's sizes: those of what is auto, and all else as it is."""
+    """Bounds of a job's sizes: those of auto fields, and all others as they are."""
     auto = spec.auto
     # By `or`, not as defaults: an amount that is auto cannot be read as a number.
     least, most = auto.get("executors") or (spec.most_executors,) * 2

@@ -44,7 +44,7 @@ class Commitment:
 
     @property
     def per_hour(self) -> float:
-        """What is paid in any case, dollars per hour."""
+        """The price that is paid in any case, dollars per hour."""
         return self.vms * self.price_per_hour if self.vms else self.dollars_per_hour
 
     @property
@@ -61,7 +61,7 @@ class Commitment:
         return hours * self.price_per_hour if self.vms else dollars * (1.0 - self.discount)
 
     def committed(self, begin: float, end: float) -> float:
-        """What is paid in any case between two times, seconds since the epoch; dollars."""
+        """The price paid in any case between two times, seconds since the epoch; dollars."""
         begin = max(begin, midnight(self.since))
         end = min(end, next_day(self.until))
         return self.per_hour * max(end - begin, 0.0) / SECONDS_PER_HOUR

@@ -1,4 +1,4 @@
-"""Limits of what open VMs cost per hour, of pools and of all VMs; the same rule in both worlds."""
+"""Limits of the cost of open VMs per hour, of pools and of all VMs; the same rule in both worlds."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ class HourLimits:
     """The most that open VMs may cost per hour, by pool; an empty name means all VMs."""
 
     def __init__(self, per_hour: Mapping[str, float], costs: Callable[[str], float]) -> None:
-        """`costs` gives what open VMs of a pool cost per hour now; of an empty name, all VMs."""
+        """`costs` gives the cost of a pool's open VMs per hour now; of an empty name, all VMs."""
         self._per_hour, self._costs = per_hour, costs
 
     def __bool__(self) -> bool:

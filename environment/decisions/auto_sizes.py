@@ -31,7 +31,7 @@ _FRESH, _KEPT = 600.0, 16
 
 
 class OtherTypes:
-    """What other types tell of one, by the type and by the owners that may be learned from; cached."""
+    """Beliefs about a type from others, by the type and by the owners that may be learned from; cached."""
 
     def __init__(self) -> None:
         #: By type and owners, the others that were known, and when they were read.

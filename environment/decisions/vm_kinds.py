@@ -1,4 +1,4 @@
-"""What a placed job would cost and take on each kind of VM, in dollars and seconds.
+"""The cost and duration of a placed job on each kind of VM, in dollars and seconds.
 
 The numbers hold for every policy, since they follow from the view that it decided on: beliefs about
 durations and about running jobs, prices, boots and interruptions. A kind is a type of VM, on demand or spot,

@@ -1,4 +1,4 @@
-"""Limits of what open VMs cost per hour in a simulation: closed ones beyond them are not opened."""
+"""Limits of the cost of open VMs per hour in a simulation: closed ones beyond them are not opened."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -63,7 +63,7 @@ def open_beneath(folder: Path, name: str) -> int:
 
 
 def _fault(status: os.stat_result, owner: int) -> str:
-    """What a file is that should be the owner's and regular; empty when it is."""
+    """The fault of a file that should be the owner's and regular; empty when it is both."""
     if not stat.S_ISREG(status.st_mode):
         return "not a regular file"
     if status.st_nlink > 1:

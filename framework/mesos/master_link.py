@@ -58,7 +58,7 @@ _LAST_CALLS = 1.0
 
 
 class LocalMesos(Protocol):
-    """A Mesos on this machine whose tasks end with it."""
+    """A Mesos on this machine that ends together with its tasks."""
 
     @property
     def agents(self) -> Path:

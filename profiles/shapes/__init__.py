@@ -1,1 +1,1 @@
-"""The shape of a job's executors (number, cores, memory, VM type): what it costs, learned from few runs."""
+"""Shapes of a job's executors (number, cores, memory, VM type) and their costs, learned from few runs."""

@@ -138,7 +138,7 @@ def _second(first: JobShape, shapes: Sequence[JobShape], within: OpenShape) -> J
 
 
 def _nearest(shapes: Sequence[JobShape], wanted: Sequence[float]) -> JobShape:
-    """The shape whose sizes differ by the least factors; of equals the cheapest."""
+    """The shape with sizes that differ by the least factors; of equals the cheapest."""
 
     def distance(shape: JobShape) -> tuple[float, float]:
         factors = zip(_sizes(shape), wanted, strict=True)

@@ -1,4 +1,4 @@
-"""What runs tell of a job type: a weight for each candidate law, and the work's size under it.
+"""The belief that runs support about a job type: a weight for each law, and the work's size under it.
 
 Similar jobs help: before its own runs, a type is taken to be like one of the types known, each as likely as
 any, or like none of them (any law). Its runs, two or two hundred, then weigh the laws by Bayes' rule.
@@ -94,7 +94,7 @@ def prior_of(types: Iterable[Sequence[ShapeRun]], doubts: Doubts = DOUBTS) -> Fl
 
 
 def of_alone(runs: Sequence[ShapeRun], doubts: Doubts = DOUBTS) -> Floats:
-    """Weights of the laws by the runs of one type, whatever other types are like."""
+    """Weights of the laws by the runs of one type, without those of other types."""
     return believe(runs, None, doubts).weights
 
 

@@ -1,4 +1,4 @@
-"""Shapes for a job in the order of what they are expected to cost, and to take, beside its best ones."""
+"""Shapes for a job in the order of their expected cost and duration, beside its best ones."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -86,7 +86,7 @@ def of_measured(runs: Iterable[MeasuredRun]) -> list[ShapeRun]:
 
 
 class UnsizedRun(NamedTuple):
-    """A run whose input, in GiB, may be unknown; `job` is empty where its input tells it."""
+    """A run with an input, in GiB, that may be unknown; `job` is empty where its input tells it."""
 
     type: str
     input_gib: float | None

@@ -68,7 +68,7 @@ class ShapeEstimate(NamedTuple):
 
 
 class ShapeChoice(NamedTuple):
-    """The fields that were left to Stoker, how many runs on how many shapes were known, and what they tell.
+    """The fields that were left to Stoker, the numbers of known runs and shapes, and their findings.
 
     `taken` is None where no run was known; `smaller` and `larger` are the next shapes beside it, where there
     are any. `learned` tells whether the model chose the shape, not the rule for first runs.

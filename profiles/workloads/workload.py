@@ -110,7 +110,7 @@ class WorkloadJob:
 
 
 def checked_auto(texts: Mapping[str, str]) -> dict[str, AutoBounds]:
-    """Bounds of what is left to Stoker, from texts such as auto:2-16 by field; ValueError names the field."""
+    """Bounds of fields left to Stoker, from texts such as auto:2-16 by field; ValueError names the field."""
     found = {}
     for name, text in texts.items():
         if name not in AUTO_FIELDS:

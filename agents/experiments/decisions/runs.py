@@ -94,7 +94,7 @@ class RuleVerdict:
 
     @property
     def rules(self) -> dict[str, bool | None]:
-        """Whether each rule holds, by what is said where it does not; None where that is open."""
+        """Whether each rule holds, by the text for where it does not; None where that is open."""
         return {
             "both": not_worse_in_both(self.dearer, self.later),
             f"{self.dearer}": self.dearer.at_most(DEARER),

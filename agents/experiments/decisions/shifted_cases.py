@@ -58,7 +58,7 @@ class ShiftedCase:
 
     @property
     def misleading(self) -> bool:
-        """Whether what policies believe of placements is wrong."""
+        """Whether beliefs of policies about placements are wrong."""
         return self.flipped or self.penalty != BAD_PLACEMENT_FACTOR
 
     def options(self, belief: Belief, seed: int, sizes: Sizes) -> SimulationOptions:
@@ -184,7 +184,7 @@ def _of_vms() -> list[ShiftedCase]:
 
 
 def _of_placement() -> list[ShiftedCase]:
-    """Both densities, where what policies believe of placements is wrong."""
+    """Both densities, where beliefs of policies about placements are wrong."""
     found = []
     for name, workload in (("normal", _made(50, 50)), ("burst", _made(100, 600))):
         found += [

@@ -115,7 +115,7 @@ def on_shapes(first: str, second: str) -> Callable[[Table], list[Runs]]:
 
 
 def best_pair(choices: Sequence[JobChoice]) -> tuple[str, str]:
-    """The two shapes whose runs led to the least mean cost; of equals the first by name.
+    """The two shapes with runs that led to the least mean cost; of equals the first by name.
 
     ShapeError without a choice.
     """

@@ -126,7 +126,7 @@ def _times(record: SpotRecord) -> tuple[float, int]:
 
 
 def vms_of_world(world: SpotWorld) -> tuple[tuple[Vm, ...], dict[str, SpotTrace]]:
-    """VMs of a world, and what its spot pools follow; while a record has a VM, they have all of theirs."""
+    """VMs of a world, and the records of its spot pools; while a record has a VM, they have all of theirs."""
     vms = load_cluster("elastic" if world.name == ON_DEMAND else "spot")
     if not world.records:
         return vms, {}

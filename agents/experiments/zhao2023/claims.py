@@ -1,4 +1,4 @@
-"""What Zhao 2023, 4 says about its experiments, judged for `oga`, the algorithm of the paper itself."""
+"""Claims of Zhao 2023, 4 about its experiments, judged for `oga`, the algorithm of the paper itself."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ Policies = dict[str, list[CellOutcome]]
 
 @dataclass(frozen=True, slots=True)
 class OgaClaim:
-    """A claim under one reading of requests, what was found, and whether that supports it; None: open."""
+    """A claim under one reading of requests, the finding, and whether that supports it; None: open."""
 
     statement: str
     reading: str
@@ -255,7 +255,7 @@ def _place(outcome: CellOutcome, share: float) -> int:
 
 
 def _lead_over_fairness(policies: Policies) -> Statistic:
-    """By seed, what `oga` earns as a multiple of what FAIRNESS does."""
+    """By seed, the reward of `oga` as a multiple of FAIRNESS's."""
     pairs = zip(policies[_OWN], policies["fairness"], strict=True)
     return Statistic.of([1 + (own.average - other.average) / abs(other.average) for own, other in pairs])
 

@@ -33,7 +33,7 @@ def job(
     ] = False,
     events: Annotated[bool, typer.Option("--events", help="Only its events, oldest first.")] = False,
 ) -> Fetched:
-    """Show why, when and where a job runs, and what it costs; of a group or array, the states of its jobs.
+    """Show why, when and where a job runs, and its cost; of a group or array, the states of its jobs.
 
     That is its state, times, cost and executors, the decisions about it, and its last events. JSON and YAML
     have the job, or the parts that --why and --events name, as the API has them.

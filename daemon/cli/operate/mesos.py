@@ -138,7 +138,7 @@ def mesos(
 
 
 class _Vms(NamedTuple):
-    """Agents, cells of their VMs (None: not isolated), and what they see as this machine's address.
+    """Agents, cells of their VMs (None: not isolated), and this machine's address as they see it.
 
     `told` says whether isolation is on; empty where nobody asked for it.
     """

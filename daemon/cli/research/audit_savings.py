@@ -1,4 +1,4 @@
-"""What `stoker audit` computes beside the costs: savings, and the files that it writes of them."""
+"""The savings that `stoker audit` computes beside the costs, and the files that it writes of them."""
 
 from dataclasses import dataclass
 from pathlib import Path

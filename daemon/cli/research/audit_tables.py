@@ -21,7 +21,7 @@ _MIB = 1 << 20
 
 
 def show(audit: AuditResult, by: str) -> None:
-    """Print the costs, and what was not read."""
+    """Print the costs, and the inputs that were not read."""
     render.show(*_tables(audit, by))
 
 
@@ -68,7 +68,7 @@ def _tables(audit: AuditResult, by: str) -> Iterator[Any]:
 
 
 def _savings(savings: "Savings") -> Iterator[Any]:
-    """The scenarios, the changes that save most, and what to type for these."""
+    """The scenarios, the changes that save most, and the commands for these."""
     if not savings.runs:
         yield "no application had an executor with cores for a while: nothing was played"
         return

@@ -78,7 +78,7 @@ class SharingOptions:
         return replace(found or Sharing(), order=spec.order)
 
     def per_hour(self) -> dict[str, float]:
-        """Limits of what open VMs cost per hour, by pool; an empty name means all VMs."""
+        """Limits of the cost of open VMs per hour, by pool; an empty name means all VMs."""
         budget = None if self.sharing is None else _read(self.sharing).budget
         if budget is None:
             return {}

@@ -1,1 +1,1 @@
-"""The command `shapes`: what each shape of executors would cost for a type of jobs."""
+"""The command `shapes`: the cost of each shape of executors for a type of jobs."""

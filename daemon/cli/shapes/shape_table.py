@@ -1,4 +1,4 @@
-"""The command `shapes`: what each shape would take and cost for a type of jobs, and which one is chosen."""
+"""The command `shapes`: duration and cost of each shape for a type of jobs, and the chosen one."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,7 +58,7 @@ def shapes(
     ] = False,
     output: Output = "table",
 ) -> None:
-    """Show what jobs of a type would take and cost on each shape of executors, learned from their runs.
+    """Show the duration and cost of a type's jobs on each shape of executors, learned from their runs.
 
     The choice is marked with *. Seconds and dollars are medians, with an interval of 80 %.
 

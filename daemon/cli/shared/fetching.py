@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a command prints, in each form that its --output may name."""
+    """The output of a command, in each form that its --output may name."""
 
     #: The API's own JSON.
     json: Any

@@ -191,7 +191,7 @@ class Leadership(Protocol):
         ...
 
     def live(self) -> LiveStatus:
-        """That scheduler while this daemon leads, else what a standby answers."""
+        """That scheduler while this daemon leads, else a standby's answers."""
         ...
 
 

@@ -17,7 +17,7 @@ class UserShares:
     """Requests of users that are under way; for one event loop."""
 
     def __init__(self, most: int) -> None:
-        """Of `most` requests under way at once, one user has at most half of what others leave."""
+        """Of `most` requests under way at once, one user has at most half of the rest that others leave."""
         self._most = most
         self._under_way: Counter[str] = Counter()
         self._reads: dict[str, asyncio.Semaphore] = {}

@@ -62,6 +62,6 @@ class ApplicationRows:
             self._written()
 
     def _written(self) -> None:
-        """Forget what was read before, or while this was written."""
+        """Forget reads from before, or from while this was written."""
         with self._lock:
             self._writes, self._last = self._writes + 1, None

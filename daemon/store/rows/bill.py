@@ -192,7 +192,7 @@ class ChargePage(NamedTuple):
 def charges_of(
     connection: Connection, day: str, limit: int, after: Sequence[str] | None = None
 ) -> ChargePage:
-    """What was paid on a day by VM and job, as far as that is stored, and the rest of each sum without them.
+    """Payments of a day by VM and job, as far as they are stored, and the rest of each sum without them.
 
     So the dollars of all pages add up to the bill of the day, once it is over. A page has up to `limit` uses;
     the last one has all rests as well. `after` is the `next` of the page before.
@@ -210,7 +210,7 @@ def charges_of(
 
 
 def _rests(connection: Connection, day: str) -> Iterable[Charge]:
-    """What the sums of a day have beside its stored uses."""
+    """The part of a day's sums that its stored uses leave."""
     of_day, of_use = charged_days.c, charged_uses.c
     keys = [each.name for each in charged_days.primary_key if each.name != "day"]
     used = sa.select(
@@ -285,7 +285,7 @@ def listed(connection: Connection, day: str) -> dict[tuple[str, str], float]:
 
 
 def covered(connection: Connection, since: str, until: str) -> list[CoveredTime]:
-    """What commitments covered in these days, the last one included."""
+    """Amounts that commitments covered in these days, the last one included."""
     of = charged_days.c
     by = (of.day, of.policy, of.pool, of.type)
     query = sa.select(*by, sa.func.sum(of.dollars), sa.func.sum(of.hours)).group_by(*by).order_by(*by)

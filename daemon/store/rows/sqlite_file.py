@@ -48,7 +48,7 @@ def fault(path: Path) -> str:
 
 
 def _foreign(path: Path) -> str:
-    """Fault of the files beside a store: SQLite writes through any links, and deletes what a journal names.
+    """Fault of the files beside a store: SQLite writes through links and deletes files that a journal names.
 
     So a folder of a stranger could have any file overwritten or deleted; Stoker never leaves such files.
     """

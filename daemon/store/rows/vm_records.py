@@ -105,7 +105,7 @@ class VmBooks:
             return bill_rows.listed(connection, day)
 
     def covered(self, since: str, until: str) -> list[bill_rows.CoveredTime]:
-        """What commitments covered in these days (UTC, 2026-11-22), the last one included."""
+        """Amounts that commitments covered in these days (UTC, 2026-11-22), the last one included."""
         with self._access.read() as connection:
             return bill_rows.covered(connection, since, until)
 

@@ -25,7 +25,7 @@ def error_first(reason: str) -> str:
 
 
 def lost_executor(reason: str) -> int | None:
-    """Number of the executor whose end the driver gives as its reason; None where it gives another one."""
+    """Number of the executor with the end that the driver gives as its reason; None for another reason."""
     found = _BY_EXECUTOR.search(reason)
     return int(found[1]) if found else None
 

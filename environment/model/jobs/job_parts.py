@@ -18,7 +18,7 @@ from environment.model.vms.vm_parts import VmParts
 
 
 class JobParts:
-    """Queue, order, retries and life of jobs, on top of what is known of VMs."""
+    """Queue, order, retries and life of jobs, on top of the knowledge of VMs."""
 
     def __init__(self, vms: VmParts, options: ModelOptions) -> None:
         turn, roster = vms.turn, vms.roster

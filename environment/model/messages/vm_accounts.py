@@ -138,7 +138,7 @@ class Accounts:
 
     @property
     def fixed_per_hour(self) -> float:
-        """What fixed VMs cost, dollars per hour."""
+        """The cost of fixed VMs, dollars per hour."""
         return fsum(account.price_per_hour for account in self._open.values() if not account.pool)
 
     def take(self) -> tuple[tuple[Charge, ...], tuple[Account, ...]]:

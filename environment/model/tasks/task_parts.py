@@ -9,7 +9,7 @@ from environment.model.vms.vm_parts import VmParts
 
 
 class TaskParts:
-    """What begins and ends on VMs, and what that means for jobs."""
+    """The starts and ends of tasks on VMs, and their consequences for jobs."""
 
     def __init__(self, vms: VmParts, jobs: JobParts) -> None:
         losing = TaskLoss(vms, jobs)

@@ -115,7 +115,7 @@ class Supply:
         self._asked_for_all = 0
 
     def placed(self) -> None:
-        """Somebody was placed: others are first now, and what is kept away may be asked for again at once."""
+        """A job was placed: others are first now, and withheld offers may be asked for again at once."""
         self._asked_for_all = 0
 
     def expect(self) -> None:
@@ -171,7 +171,7 @@ class Supply:
         return not len(self._book) and self._turn.now - self._asked_at > options.SETTLE
 
     def unused(self) -> None:
-        """What is held was decided on, and nobody could use it: it is kept or declined (`balance`)."""
+        """Held offers were decided on, and no job could use them: they are kept or declined (`balance`)."""
         self._unused = True
 
     def decline(self) -> None:

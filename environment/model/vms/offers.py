@@ -412,7 +412,7 @@ class Offers:
         )
 
     def _withheld(self, at: float) -> Iterator[str]:
-        """What to do about VMs of which nothing was offered for long although nobody is known to use them."""
+        """The remedy for VMs that were not offered for long although they are believed to be unused."""
         latest = at - options.WITHHELD
         if self.wanted_since > latest:
             return

@@ -283,7 +283,7 @@ class Places:
         return why
 
     def _costs(self, pool: str) -> float:
-        """What open VMs of a pool cost per hour; all VMs where the name is empty."""
+        """The cost of a pool's open VMs per hour; of all VMs where the name is empty."""
         leases = (lease.vm for lease in self._leases.values())
         prices = (vm.price_per_hour for vm in leases if not pool or (vm.terms and vm.terms.pool == pool))
         return math.fsum(prices) + (0.0 if pool else self._accounts.fixed_per_hour)

@@ -61,7 +61,7 @@ class SimulatedConsolidation:
         running: Mapping[int, RunningJob],
         hold: Callable[[int], None],
     ) -> None:
-        """Call `hold` with the number of each job whose executors were moved."""
+        """Call `hold` with the number of each job with moved executors."""
         self._rule, self._batch, self._vms, self._cluster = rule, batch, vms, cluster
         self._missing, self._running, self._hold = missing, running, hold
         pools = ((vm.terms is not None and not vm.terms.always) for vm in vms)

@@ -138,7 +138,7 @@ def _error(lines: Sequence[str]) -> str | None:
 
 
 def _ended(lines: Sequence[str]) -> str | None:
-    """What ended a thread of Java; None where nothing did."""
+    """The error that ended a thread of Java; None where none did."""
     return _java(lines) if any(line.startswith("Exception in thread ") for line in lines) else None
 
 

@@ -1,4 +1,4 @@
-"""The route that reports what ended jobs cost, and what they could have cost."""
+"""The route that reports the cost of ended jobs, and the least that they could have cost."""
 
 from typing import Annotated
 
