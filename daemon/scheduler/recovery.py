@@ -16,6 +16,7 @@ from daemon.store.job_store import Store
 from environment.model.cluster_model import ModelOptions
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.vms.provider_listing import REMEMBERED
 
 log = structlog.get_logger("service")
 
@@ -61,6 +62,7 @@ def left_behind(
         reserved=tuple(store.vms.reservations()),
         pools=tuple(store.vms.pool_setbacks()),
         ends=_ends_awaited(store, jobs),
+        paid=tuple(store.vms.paid_until(clock.now() - REMEMBERED)),
         policy=policy,
         sharing=queues.sharing(),
         spent=queues.spent(day, store.vms.spent_by_queue(month_of(day))),

@@ -76,7 +76,8 @@ class ModelWiring:
                 vms.ledger.reopen(task)
         known = event.moment is not None
         vms.accounts.resume(event.accounts, event.policy, event.leases, vms.turn.now, found=known)
-        vms.fleet.restore(event.leases, event.pools, event.moment.fleet if event.moment else None)
+        fleet = event.moment.fleet if event.moment else None
+        vms.fleet.restore(event.leases, event.pools, event.paid, fleet)
         if event.moment is None:
             vms.reservations.take_up(event.reserved, vms.still_waits)
         never = jobs.hold_again(dict(event.ends))

@@ -36,6 +36,12 @@ def open_leases(connection: Connection, damages: Damages) -> list[Lease]:
     return LEASES.all(connection, damages, _OPEN, order="asked_at")
 
 
+def paid_until(connection: Connection, since: float) -> list[tuple[str, float]]:
+    """VMs of leases that ended after `since`, by their provider's names, and when; in order of time."""
+    found = LEASES.all(connection, Damages(), leases.c.closed_at > since, order="closed_at")
+    return [(each.machine_id, each.closed_at) for each in found if each.machine_id and each.closed_at]
+
+
 def leases_of(
     connection: Connection, damages: Damages, vm_ids: Collection[str], since: float, until: float
 ) -> list[Lease]:

@@ -63,6 +63,11 @@ class VmBooks:
         with self._access.read() as connection:
             return lease_rows.open_leases(connection, self._access.damages)
 
+    def paid_until(self, since: float) -> list[tuple[str, float]]:
+        """VMs of leases that ended after `since`, by their provider's names, and when; in order of time."""
+        with self._access.read() as connection:
+            return lease_rows.paid_until(connection, since)
+
     def leases_of(self, vm_ids: Collection[str], since: float, until: float) -> list[Lease]:
         """Leases of these VMs that booted after `since` and were requested before `until`."""
         with self._access.read() as connection:

@@ -62,6 +62,8 @@ class Restored(Event):
     used: tuple[PastUsage, ...] = ()
     #: And how jobs have ended that others come after, by id.
     ends: tuple[tuple[str, str], ...] = ()
+    #: And until when the VMs of leases that ended were paid for, by their provider's names, in order of time.
+    paid: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,7 @@ class FleetSnapshot:
     sizes: tuple[tuple[str, Resources], ...] = ()
     held: str = ""
     idled: IdleSnapshot = field(default_factory=IdleSnapshot)
-    lost: tuple[tuple[str, float], ...] = ()
+    paid: tuple[tuple[str, float], ...] = ()
     connected_at: float | None = None
     prices: tuple[tuple[str, float], ...] = ()
     held_pools: tuple[tuple[str, str], ...] = ()

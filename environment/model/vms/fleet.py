@@ -62,7 +62,7 @@ class Fleet:
 
     def state(self) -> FleetSnapshot:
         """All but the leases."""
-        seen, orphans, lost = self._listings.state()
+        seen, orphans, paid = self._listings.state()
         away, connected_at = self.joining.state()
         return FleetSnapshot(
             self._number,
@@ -74,18 +74,23 @@ class Fleet:
             self._places.sizes(),
             self._refusals.held,
             self.idling.state(),
-            lost,
+            paid,
             connected_at,
             self._places.prices(),
             tuple(self._places.held.items()),
         )
 
     def restore(
-        self, leases: Iterable[Lease], pools: Iterable[PoolSetback], moment: FleetSnapshot | None
+        self,
+        leases: Iterable[Lease],
+        pools: Iterable[PoolSetback],
+        paid: tuple[tuple[str, float], ...],
+        moment: FleetSnapshot | None,
     ) -> None:
         """Restore the state of an earlier daemon or of an earlier part of a log.
 
-        `pools` are the setbacks of pools that refused the earlier daemon.
+        `pools` are the setbacks of pools that refused the earlier daemon; `paid` states until when VMs of
+        ended leases were paid for, by the provider's names of them, in order of time.
         """
         if moment is not None:
             self.idling.resume(moment.idled)
@@ -95,11 +100,12 @@ class Fleet:
             self._restore(lease)
         if moment is None:
             self._refusals.resume(pools)
+            self._listings.resume((), (), paid)
             self._take_up()
             return
         self._number = moment.number
         self.joining.resume(moment.away, moment.connected_at)
-        self._listings.resume(moment.seen, moment.orphans, moment.lost)
+        self._listings.resume(moment.seen, moment.orphans, moment.paid)
         self._reservations.resume(moment.reserved)
         for pool, size in moment.sizes:
             self._places.learn(pool, size)
@@ -274,8 +280,7 @@ class Fleet:
         vm = self._places.place(place) or Vm(place, place, "unknown", NOTHING, 0.0)
         if machine.price_per_hour is not None:
             vm = replace(vm, price_per_hour=machine.price_per_hour)
-        opened_at = self._turn.now if machine.opened_at is None else min(machine.opened_at, self._turn.now)
-        opened_at = max(opened_at, self._listings.paid_until(machine))
+        opened_at = self._listings.unpaid_since(machine, self._turn.now)
         lease_id = machine.lease_id or machine.machine_id
         lease = Lease(
             f"{lease_id}/{machine.machine_id}" if twice else lease_id,

@@ -12,8 +12,9 @@ from environment.model.messages import options
 from environment.model.messages.events import Listed, MachinesListed
 from environment.model.messages.lease import Lease
 
-#: Seconds for which it is known until when a VM was paid for that was taken for lost.
-_REMEMBERED = SECONDS_PER_DAY
+#: Seconds for which it is known until when the VM of an ended lease was paid for. An unknown VM is paid for
+#: no longer than that before it was found: so nothing is paid for twice.
+REMEMBERED = SECONDS_PER_DAY
 
 _Times = tuple[tuple[str, float], ...]
 
@@ -35,32 +36,34 @@ class Listings:
         self._seen: dict[str, float] = {}
         #: Since when it lists an unknown VM, by its own name of it.
         self._orphans: dict[str, float] = {}
-        #: Until when those were paid for that were taken for lost, by the same; of a day.
-        self._lost: dict[str, float] = {}
+        #: Until when those of ended leases were paid for, by the same, in order of time; of a day.
+        self._paid: dict[str, float] = {}
 
     def state(self) -> tuple[_Times, _Times, _Times]:
         """All that is known."""
-        return tuple(self._seen.items()), tuple(self._orphans.items()), tuple(self._lost.items())
+        return tuple(self._seen.items()), tuple(self._orphans.items()), tuple(self._paid.items())
 
-    def resume(self, seen: _Times, orphans: _Times, lost: _Times) -> None:
+    def resume(self, seen: _Times, orphans: _Times, paid: _Times) -> None:
         """Restore the state."""
-        self._seen, self._orphans, self._lost = dict(seen), dict(orphans), dict(lost)
+        self._seen, self._orphans, self._paid = dict(seen), dict(orphans), dict(paid)
 
     def seen(self, lease: Lease, at: float) -> None:
         """The provider told of the VM of a lease."""
         self._seen[lease.id] = at
 
     def forget(self, lease: Lease) -> None:
-        """The lease has ended, at its `closed_at`; one that was lost may be listed again."""
+        """The lease has ended, at its `closed_at`; its VM may be listed again, whatever its provider said."""
         self._seen.pop(lease.id, None)
-        if lease.state == "lost" and lease.machine_id and lease.closed_at is not None:
-            since = lease.closed_at - _REMEMBERED
-            self._lost = {machine_id: at for machine_id, at in self._lost.items() if at > since}
-            self._lost[lease.machine_id] = lease.closed_at
+        if lease.machine_id and lease.closed_at is not None:
+            self._paid.pop(lease.machine_id, None)
+            self._paid[lease.machine_id] = lease.closed_at
+            while self._paid[oldest := next(iter(self._paid))] < lease.closed_at - REMEMBERED:
+                del self._paid[oldest]
 
-    def paid_until(self, machine: Listed) -> float:
-        """Until when a VM was paid for under a lease that was lost; 0 if it was under none."""
-        return self._lost.get(machine.machine_id, 0.0)
+    def unpaid_since(self, machine: Listed, now: float) -> float:
+        """Since when a VM without a lease is to be paid for, by its provider's clock or ours."""
+        told = now if machine.opened_at is None else min(machine.opened_at, now)
+        return max(told, self._paid.get(machine.machine_id, 0.0), now - REMEMBERED)
 
     def compare(self, event: MachinesListed, leases: Iterable[Lease], now: float) -> FoundLeases:
         """Compare a list with the leases that have not ended; an orphan is found once."""

@@ -41,6 +41,8 @@ def test_leases_are_kept_until_they_cost_nothing_more(store: Store) -> None:
     ended = replace(first, state="closed", closed_at=99.0, charged=0.02)
     store.changes.save(Changes((), (), leases=(ended, replace(later, state="lost"))))
     assert store.vms.leases() == []
+    assert store.vms.paid_until(98.0) == [("vm-3", 99.0)]
+    assert store.vms.paid_until(99.0) == []
 
 
 def test_leases_that_ended_long_ago_are_forgotten(store: Store) -> None:

@@ -7,8 +7,10 @@ import pytest
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import options
+from environment.model.messages.lease import Lease
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.snapshot import VmSize
+from environment.model.vms.provider_listing import REMEMBERED
 from environment.pools import IdleTimeout, Terms
 from environment.resources import Resources
 from environment.types import PlacementRequest
@@ -168,6 +170,46 @@ def test_what_was_lost_and_is_listed_again_is_not_paid_for_twice() -> None:
         world.send(ev.MachinesListed(world.now, world.now, (again,)))
     (orphan,) = [found for found in world.leases() if found.id == lease.id]
     assert (orphan.state, orphan.opened_at) == ("closing", lost.closed_at)
+
+
+def closed_again(world: ElasticWorld, machine: ev.Listed) -> Lease:
+    """The lease under which a VM is closed that its provider lists for long though it has none."""
+    for wait in (1.0, options.ORPHAN_GRACE):
+        world.wait(wait)
+        world.send(ev.MachinesListed(world.now, world.now, (machine,)))
+    (orphan,) = [found for found in world.leases() if found.machine_id == machine.machine_id]
+    return orphan
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_was_closed_and_is_listed_again_is_not_paid_for_twice(restarted: bool) -> None:
+    """Its provider said that it was closed, and it was not: it is paid for from then on."""
+    world = running()
+    lease = world.lease("general-1")
+    opened_at = lease.opened_at
+    world.kill("job-1")
+    world.tell("killed", *world.open_tasks())
+    assert lease.id in closes(world.wait(100.0))
+    world.send(ev.LeaseClosed(world.now, lease.id))
+    assert (lease.state, lease.closed_at) == ("closed", world.now)
+    closed_at = world.now
+    if restarted:
+        world = ElasticWorld()
+        paid = ((lease.machine_id, closed_at),)
+        world.send(ev.Restored(closed_at, (), (), world.model.options, paid=paid))
+        world.now = closed_at
+        world.begin()
+    again = ev.Listed(lease.id, lease.machine_id, "running", opened_at)
+    assert closed_again(world, again).opened_at == closed_at
+
+
+def test_an_unknown_vm_is_not_paid_for_from_long_ago() -> None:
+    """Its provider does not know when it was opened, and says so by 0."""
+    world = ElasticWorld()
+    world.now = 1e9
+    world.begin()
+    orphan = closed_again(world, ev.Listed("stranger", "i-7", "running", 0.0, 0.24))
+    assert orphan.opened_at == world.now - REMEMBERED
 
 
 @pytest.mark.parametrize(("told", "booked"), [(-50.0, 0.0), (5.0, 5.0), (1e6, 30.0)])
