@@ -35,6 +35,7 @@ WORDED = frozenset(
         "lacks",
         "provider",
         "no_estimate",
+        "last_fault",
     ]
 )
 Shown = TypeVar("Shown", bound=BaseModel)
@@ -138,6 +139,10 @@ class Permit:
 
     def _rules(self, owner: str) -> bool:
         return self.person.may("operate") or (bool(owner) and owner == self.person.name)
+
+
+#: The permit of a caller that is not asked who it is: it sees no job.
+STRANGER = Permit(Person("", "read"), sees_all=False)
 
 
 def no_such_job(job_id: str) -> RejectedError:

@@ -101,6 +101,7 @@ class RunAs:
         try:
             self.files.look(self.account, about, look, asker)
         except TimeoutError as error:
+            log.warning("a user's file cannot be looked at", file=about, user=asker, why=str(error))
             raise ValueError(f"{about}: cannot be looked at: {error}") from None
 
     def _look(self, reference: str, path: Path, judge: Callable[[OpenFile], None] | None) -> None:

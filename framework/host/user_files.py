@@ -77,9 +77,9 @@ class UserFiles:
         return [f"{look.about} of {look.user}" for look in self._late()]
 
     def trouble(self) -> str:
-        """Message when reads do not finish; empty when all do."""
-        hanging = self.hanging
-        return f"{len(hanging)} reads of users' files hang, for example {hanging[0]}" if hanging else ""
+        """Message when reads do not finish; empty when all do. It names no file: every caller may read it."""
+        number = len(self._late())
+        return f"reads of users' files hang: {number}" if number else ""
 
     def look(self, account: UnixAccount | None, about: str, work: Callable[[], T], asker: str = "") -> T:
         """Do `work` on a thread with the rights that the user has on files (None: our own); its result.
@@ -93,7 +93,8 @@ class UserFiles:
         hanging = Counter(one.user for one in late)
         counted = sum(min(count, _HANGING_OF_ONE) for count in hanging.values())
         if hanging[look.user] >= _HANGING_OF_ONE or counted >= _HANGING:
-            raise TimeoutError(f"earlier reads hang, for example {late[0].about}")
+            own = next((f", for example {one.about}" for one in late if one.user == look.user), "")
+            raise TimeoutError(f"earlier reads hang{own}")
         done: Future[T] = Future()
         with self._lock:
             self._running.add(look)

@@ -126,6 +126,20 @@ def test_the_words_of_a_job_name_no_others_and_its_users_own_stay(house: House, 
     assert house("oper", "GET", f"/v1/jobs/{own}").json()["gave"][0]["to"] == other
 
 
+def test_no_text_on_policies_or_health_names_others_jobs(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor to a client without a token, which may ask whether the daemon is ready."""
+    fault = "it waits although job-7 fits: busy"
+    status, health = house.scheduler.policy(), house.scheduler.health()
+    monkeypatch.setattr(house.scheduler, "policy", lambda: replace(status, last_fault=fault))
+    monkeypatch.setattr(house.scheduler, "health", lambda: replace(health, checks={"policy": fault}))
+    hidden = "it waits although another job fits: busy"
+    assert house("ann", "GET", "/v1/policy").json()["last_fault"] == hidden
+    assert house("oper", "GET", "/v1/policy").json()["last_fault"] == fault
+    assert house("nobody", "GET", "/readyz").json()["checks"] == {"policy": hidden}
+
+
 def scene_of(house: House, store: Store) -> PageScene:
     """The page's scene of the daemon."""
     scene = PageScene(house.scheduler, store)

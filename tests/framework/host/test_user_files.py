@@ -230,8 +230,13 @@ def test_the_looks_of_one_submitter_count_for_that_one_alone() -> None:
         until(lambda: len(files.hanging) == 4)
         with pytest.raises(TimeoutError, match="earlier reads hang"):
             files.look(None, "/mnt/5", over.wait, "ann")
-        with pytest.raises(TimeoutError, match="took more than"):
-            files.look(None, "/mnt/6", over.wait, "bob")
+        for number in range(6, 10):
+            with pytest.raises(TimeoutError, match="took more than"):
+                files.look(None, f"/mnt/{number}", over.wait, "bob")
+        until(lambda: len(files.hanging) == 8)
+        with pytest.raises(TimeoutError, match="earlier reads hang, for example /mnt/6"):  # not one of ann's
+            files.look(None, "/mnt/10", over.wait, "bob")
+        assert files.trouble() == "reads of users' files hang: 8"
     finally:
         over.set()
     until(lambda: not threads())

@@ -35,9 +35,9 @@ def add_policies(app: FastAPI, leadership: Leadership, store: Store) -> None:
         return policy_body(status, leadership.leader().coverage())
 
     @app.get("/v1/policy")
-    def policy() -> PolicyBody:
+    def policy(request: Request) -> PolicyBody:
         """Show the acting policy."""
-        return shown(leadership.leader().policy())
+        return permit_of(request).redacted(shown(leadership.leader().policy()), ())
 
     @app.put("/v1/policy")
     def set_policy(chosen: PolicyChoice) -> PolicyBody:
