@@ -78,8 +78,11 @@ class JobWorkers:
     def _staff(self) -> None:
         while len(self._threads) < min(self._most, len(self._busy) + len(self._ready)):
             thread = threading.Thread(target=self._labour, name="crew", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # this machine has no room for another one now; `overdue` tries again
+                return
             self._threads.add(thread)
-            thread.start()
 
     def _labour(self) -> None:
         me = threading.current_thread()

@@ -98,9 +98,14 @@ class UserFiles:
         done: Future[T] = Future()
         with self._lock:
             self._running.add(look)
-        threading.Thread(
-            target=self._run, args=(look, account, work, done), name="user files", daemon=True
-        ).start()
+        try:
+            threading.Thread(
+                target=self._run, args=(look, account, work, done), name="user files", daemon=True
+            ).start()
+        except RuntimeError:
+            with self._lock:
+                self._running.discard(look)
+            raise TimeoutError("this machine has no room for another thread now") from None
         try:
             return done.result(self._patience)
         except TimeoutError:

@@ -262,6 +262,22 @@ def test_the_many_looks_of_two_submitters_close_the_door_for_no_third() -> None:
     until(lambda: not threads())
 
 
+def test_looks_without_a_thread_do_not_count_as_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs had taken all of the machine's; later there is room again."""
+    files = UserFiles(patience=0.0)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_room)
+        for _ in range(5):
+            with pytest.raises(TimeoutError, match="no room for another thread"):
+                files.look(None, "/mnt/0", str, "ann")
+    assert files.hanging == []
+
+
+def no_room(_: threading.Thread) -> None:
+    """As `Thread.start` where there are too many threads."""
+    raise RuntimeError("can't start new thread")
+
+
 def test_a_path_that_is_not_there_is_placed_by_the_kernel(folder: Path) -> None:
     """The nearest existing parent decides, through any links."""
     (folder / "real").mkdir()
