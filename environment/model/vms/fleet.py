@@ -162,6 +162,10 @@ class Fleet:
             return
         if lease.machine_id not in ("", event.machine_id):
             return  # opened twice: a list will tell
+        if not lease.machine_id and (other := self._places.with_machine(event.machine_id)) is not None:
+            why = f"its provider answers with {event.machine_id}, the VM of {other.id}"
+            self.refused(ev.LeaseRefused(event.at, lease.id, "unavailable", why))
+            return
         self._listings.seen(lease, self._turn.now)
         lease.machine_id = event.machine_id
         if lease.opened_at is None:  # its clock may be wrong by days

@@ -109,6 +109,10 @@ class Places:
         """A lease that has not ended."""
         return self._leases.get(lease_id)
 
+    def with_machine(self, machine_id: str) -> Lease | None:
+        """The lease of a VM, by its provider's name."""
+        return next((lease for lease in self if lease.machine_id == machine_id), None)
+
     def at(self, vm_id: str) -> Lease | None:
         """The lease of a place, or of an agent."""
         return self._agents.get(vm_id) or self._at.get(vm_id)

@@ -261,6 +261,24 @@ def test_what_was_opened_twice_is_closed_once() -> None:
     assert world.lease("general-1").state == "up"
 
 
+def test_one_vm_that_is_named_for_two_leases_is_paid_for_and_closed_once() -> None:
+    """Its provider opens none for the second: the pool is left alone, and the first one's job goes on."""
+    world = waiting()
+    first = world.lease("general-1")
+    world.submit(replace(LARGE, id="job-2", executors=1))
+    world.decide()
+    second = world.lease("general-3")
+    commands = world.send(ev.LeaseOpened(world.now, second.id, first.machine_id, world.now))
+    assert not closes(commands)
+    assert (second.state, second.machine_id, second.opened_at) == ("closed", "", None)
+    assert second.reason == f"refused: its provider answers with {first.machine_id}, the VM of {first.id}"
+    third = world.lease("general-2")
+    named = ((first.id, first.machine_id), (second.id, first.machine_id), (third.id, third.machine_id))
+    told = tuple(ev.Listed(*each, "running") for each in named)
+    world.wait(options.ORPHAN_GRACE + 1.0)
+    assert not closes(world.send(ev.MachinesListed(world.now, world.now, told)))
+
+
 def test_an_agent_of_no_lease_that_is_known_is_not_used() -> None:
     """Another daemon's, or one that was given up: its offers are declined, and nobody sees it."""
     world = ElasticWorld()
