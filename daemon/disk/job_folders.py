@@ -51,21 +51,35 @@ class Folders:
 
 
 def measure(folder: Path) -> int:
-    """Bytes on the disk used by a folder's content, at least by the part that is examined."""
-    total = 0
-    left = _MOST
-    pending = [(folder, 0)]
-    while pending and left:
-        path, depth = pending.pop()
-        with contextlib.suppress(OSError), os.scandir(path) as entries:
+    """Bytes on the disk used by a folder's content, at least by the part that is examined.
+
+    A file with many names, in any folders, counts once in all of them: others' old jobs are removed where
+    jobs seem to use more than they may.
+    """
+    total, left = 0, _MOST
+
+    def add(at: int, depth: int) -> None:
+        nonlocal total, left
+        with os.scandir(at) as entries:
             for entry in entries:
                 left -= 1
-                if not left:
-                    break
+                if left <= 0:
+                    return
                 status = entry.stat(follow_symlinks=False)
-                total += status.st_blocks * 512
-                if stat.S_ISDIR(status.st_mode) and depth < _DEEPEST:
-                    pending.append((Path(entry.path), depth + 1))
+                is_folder = stat.S_ISDIR(status.st_mode)
+                total += status.st_blocks * 512 // (1 if is_folder else max(1, status.st_nlink))
+                if is_folder and depth < _DEEPEST:
+                    below(entry.name, at, depth + 1)
+
+    def below(name: Path | str, parent: int | None, depth: int) -> None:
+        with contextlib.suppress(OSError):
+            at = os.open(name, _FOLDER, dir_fd=parent)
+            try:
+                add(at, depth)
+            finally:
+                os.close(at)
+
+    below(folder, None, 0)
     return total
 
 

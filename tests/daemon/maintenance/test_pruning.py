@@ -256,6 +256,26 @@ def test_the_bill_of_each_job_on_each_vm_is_stored_for_some_days(
     assert [charge.hours for charge in store.vms.charges_of(long_ago, 10).found] == [2.0]
 
 
+def test_a_file_with_many_names_counts_once(tmp_path: Path) -> None:
+    """And a link none of what it leads to: else one job's names would have all others' jobs deleted."""
+    folder, other = tmp_path / "job", tmp_path / "other"
+    (folder / "below").mkdir(parents=True)
+    other.mkdir()
+    for place in (folder, other):
+        (place / "file").write_bytes(bytes(1 << 20))
+    once = measure(folder)
+    assert 1 << 20 <= once < 2 << 20
+    for number in range(100):
+        os.link(folder / "file", folder / "below" / str(number))
+    (folder / "link").symlink_to(other)
+    assert once - 4096 < measure(folder) < once + (1 << 19)
+    os.link(folder / "file", other / "link")
+    (folder / "below" / "own").write_bytes(bytes(1 << 20))
+    assert measure(folder) > once + (1 << 20) - (1 << 16)
+    assert measure(folder) + measure(other) < 4 << 20
+    assert measure(folder / "link") == 0
+
+
 def test_a_folder_full_of_traps_is_removed(tmp_path: Path) -> None:
     """Deeper than Python recurses, links to elsewhere, folders without rights, FIFOs: all go, alone."""
     outside = tmp_path / "outside"
