@@ -72,6 +72,8 @@ def _as_written_now(value: Any) -> Any:
     for name in _VM_SIZES & found.keys():
         if isinstance(found[name], list):
             found[name] = [_vm_size(item) for item in found[name]]
+    if "orphans" in found and "lost" in found:  # VMs of leases that ended otherwise were not remembered
+        found["paid"] = found.pop("lost")
     if "offer_ids" in found and "tasks" in found:
         found["task_ids"] = [task["task_id"] for task in found.pop("tasks")]
     if "memory_mib" in found and found.keys() - _AMOUNTS:

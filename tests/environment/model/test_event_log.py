@@ -87,6 +87,18 @@ def _without_reasons(state: ev.Restored) -> tuple[JobRecord, ...]:
     return tuple(replace(job, reason="") for job in state.jobs)
 
 
+def test_vms_that_were_lost_in_an_earlier_log_are_known_to_be_paid_for() -> None:
+    """Once only those were remembered, by the name `lost`."""
+    state = ClusterModel().snapshot()
+    assert state.moment is not None
+    fleet = replace(state.moment.fleet, paid=(("i-1", 5.0),))
+    state = replace(state, moment=replace(state.moment, fleet=fleet))
+    now, then = '"paid":[["i-1",5.0]]', '"lost":[["i-1",5.0]]'
+    line = encode(state)
+    assert now in line
+    assert decode(line.replace(now, then)) == decode(line) == state
+
+
 @pytest.mark.parametrize("line", ['{"type":"Nothing"}', '{"at":1}', "[]", "7", "{", '{"type":"Tick"}'])
 def test_lines_that_are_no_entries_are_refused(line: str) -> None:
     """Any such line raises ValueError."""
