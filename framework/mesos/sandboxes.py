@@ -87,9 +87,11 @@ class RemoteSandbox:
             raise self._odd() from error
         for mode, entry in found:
             name = entry.rpartition("/")[2]  # wherever else it says that it is
+            if name in ("", ".", ".."):
+                continue
             if mode.startswith("d") and depth > 1:
                 yield from self._below(f"{path}/{name}", depth - 1)
-            elif mode.startswith("-") and name not in ("", ".", ".."):
+            elif mode.startswith("-"):
                 yield f"{path}/{name}"
 
     def _path(self, name: str) -> str:

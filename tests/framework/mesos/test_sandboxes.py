@@ -179,6 +179,18 @@ def test_files_are_listed_and_copied(agent_url: str, tmp_path: Path) -> None:
             sandbox.files("nowhere")
 
 
+@pytest.mark.parametrize("name", ["..", ".", ""])
+def test_an_agent_leads_out_of_no_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by a file with such a name nor by a folder."""
+
+    def browse(url: str, *_: object, **__: object) -> list[dict[str, str]]:
+        kind = "d" if url.endswith("events") else "-"
+        return [{"mode": f"{kind}rwxr-xr-x", "path": f"x/{each}"} for each in (name, "app")]
+
+    monkeypatch.setattr("framework.mesos.sandboxes.read_json", browse)
+    assert RemoteSandbox("http://agent", "F", "job-1.0").files("events") == ["events/app/app"]
+
+
 def test_a_folder_without_end_is_listed_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Near and far: a task can make millions of files and folders: all are neither listed nor entered."""
     run = tmp_path / "frameworks/F/executors/job-1.0/runs/only"
