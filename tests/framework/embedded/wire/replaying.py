@@ -103,6 +103,8 @@ class Replay:
         """Present ids by recorded ones."""
         self.parts: dict[str, list[str]] = {}
         """Recorded offers that came in several parts."""
+        self.early: dict[tuple[str, str], tuple[str, dict[str, float]]] = {}
+        """Id of the last offer of a host that had more than was recorded, and how much more, by stream."""
         self.streams: dict[str, Stream] = {}
         self._steps = steps
         self._scale = scale
@@ -247,10 +249,14 @@ class Replay:
         for position, event in enumerate(stream.events):
             if position not in stream.taken and self._suits(recorded, event, loose=loose):
                 stream.taken.add(position)
+                if loose and event["type"] == "OFFER":
+                    had, want = _amounts(event["offer"]), _amounts(recorded["offer"])
+                    more = {name: round(had[name] - want.get(name, 0.0), 3) for name in had}
+                    self.early[label, event["offer"]["hostname"]] = event["offer"]["id"]["value"], more
                 self._learn(recorded, event)
                 self._compare_event(label, stream, position, recorded, event)
                 return True
-        return False
+        return loose and self._came_early(label, recorded["offer"])
 
     def _match_sum(self, stream: Stream, recorded: Json) -> bool:
         """Match a recorded offer with several that together are the same: the allocator ran in between."""
@@ -267,6 +273,17 @@ class Replay:
         ids = [offer["id"]["value"] for offer in parts.values()]
         self.known[recorded["id"]["value"]] = ids[0]
         self.parts[recorded["id"]["value"]] = ids
+        return True
+
+    def _came_early(self, label: str, recorded: Json) -> bool:
+        """Match a recorded offer that was part of an earlier one: the allocator ran once, not twice."""
+        offer_id, more = self.early.get((label, recorded["hostname"]), ("", {}))
+        wanted = _amounts(recorded)
+        if any(more.get(name, 0.0) < amount for name, amount in wanted.items()):
+            return False
+        for name, amount in wanted.items():
+            more[name] = round(more[name] - amount, 3)
+        self.known[recorded["id"]["value"]] = offer_id
         return True
 
     def _suits(self, recorded: Json, event: Json, *, loose: bool) -> bool:

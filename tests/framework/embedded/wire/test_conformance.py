@@ -42,7 +42,7 @@ class Scenario:
     on_note: Note = lambda _replay, _note: None
     skip: Callable[[dict[str, Any]], bool] = lambda _step: False
     loose_offers: bool = False
-    """Whether amounts of later offers depend on how long a real executor takes to start."""
+    """Whether amounts of later offers depend on how long real executors take to start or to end."""
     agents: int = 3
     credentials: dict[str, str] | None = None
     deviations: dict[str, str] = field(default_factory=dict)
@@ -131,7 +131,7 @@ SCENARIOS = [
         },
     ),
     Scenario("03g-custom-executor"),
-    Scenario("03h-checks-and-deadlines"),
+    Scenario("03h-checks-and-deadlines", loose_offers=True),
     Scenario("04a-decline-suppress-revive"),
     Scenario("04a2-suppressed-roles"),
     Scenario("04c-rescind-agent-gone", on_note=agent_signals),
