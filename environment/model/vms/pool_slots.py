@@ -57,6 +57,8 @@ class Places:
         self._book = book
         self._accounts = accounts
         self._places = {vm.id: vm for vm in places}
+        #: The names of all pools, in order.
+        self._pools = tuple(dict.fromkeys(vm.terms.pool for vm in self._places.values() if vm.terms))
         #: VMs that are to be open at all times.
         self.always = [vm.id for vm in self._places.values() if vm.terms and vm.terms.always]
         self._leases: dict[str, Lease] = {}
@@ -269,8 +271,7 @@ class Places:
         without them. Pools have equal rights the first time; after `tries`, one has all the room that it
         needs before the others have any, another each time, so that a job finds VMs at last.
         """
-        pools = dict.fromkeys(vm.terms.pool for vm in self._places.values() if vm.terms is not None)
-        first = [None, *pools][tries % (len(pools) + 1)]
+        first = (None, *self._pools)[tries % (len(self._pools) + 1)]
         if first not in self._dear:
             self._dear[first] = dict(self._hours.beyond(self._closed(), together=True, first=first))
         return self._dear[first]
@@ -304,7 +305,7 @@ class Places:
 
     def pools(self) -> set[str]:
         """The names of all pools."""
-        return {vm.terms.pool for vm in self._places.values() if vm.terms is not None}
+        return set(self._pools)
 
     def leave_pool_out(self, pool: str, why: str) -> None:
         """No other VM of the pool is opened now; empty, one may be."""
