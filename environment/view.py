@@ -88,7 +88,7 @@ class _AssumedEnds(NamedTuple):
     ends: FloatArray
 
 
-class _of_vms(Generic[Value]):  # noqa: N801 - a decorator, as cached_property
+class VmProperty(Generic[Value]):
     """A property that follows from the VMs alone, computed once for all views of them."""
 
     def __init__(self, compute: Callable[["ClusterView"], Value]) -> None:
@@ -137,17 +137,17 @@ class ClusterView:
         self.__dict__.setdefault("_of_vms", {})
         self.__dict__.setdefault("_ends", [])
 
-    @_of_vms
+    @VmProperty
     def prices_per_hour(self) -> FloatArray:
         """Price of each VM, dollars per hour; float64 [N]."""
         return _read_only(np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64))
 
-    @_of_vms
+    @VmProperty
     def spot(self) -> "NDArray[np.bool_]":
         """VMs that their cloud may take away; bool [N]."""
         return _read_only(np.array([vm.spot for vm in self.vms], np.bool_))
 
-    @_of_vms
+    @VmProperty
     def distinct_terms(self) -> tuple[Sequence[Terms | None], IntArray]:
         """The terms that VMs have, each once, and the index of each VM's among them; int64 [N].
 
@@ -157,7 +157,7 @@ class ClusterView:
         index = [found.setdefault(vm.terms, len(found)) for vm in self.vms]
         return tuple(found), _read_only(np.array(index, np.int64))
 
-    @_of_vms
+    @VmProperty
     def capacity(self) -> ResourceArrays:
         """Capacity of each VM, for the resources that the view shows."""
         return ResourceArrays.of([vm.resources for vm in self.vms], self.free.thousandths)
@@ -192,7 +192,7 @@ class ClusterView:
         """Resources of each VM that are free and may be used now."""
         return self.free if self.offered is None else self.free & self.offered.resources
 
-    @_of_vms
+    @VmProperty
     def index(self) -> Mapping[str, int]:
         """Index of each VM, by its id."""
         return fixed({vm.id: number for number, vm in enumerate(self.vms)})
@@ -350,26 +350,26 @@ class ClusterView:
         kinds, of = self._bars
         return np.array([bool(job.barred(vm)) for vm in kinds.values()], np.bool_)[of]
 
-    @_of_vms
+    @VmProperty
     def paid(self) -> "NDArray[np.bool_]":
         """VMs that cost money only while they are there: those of pools that come and go; bool [N]."""
         return _read_only(
             np.array([vm.terms is not None and not vm.terms.always for vm in self.vms], np.bool_)
         )
 
-    @_of_vms
+    @VmProperty
     def extras(self) -> "Mapping[str, NDArray[np.bool_]]":
         """VMs with each resource that only some jobs request, such as gpus, by its name; bool [N] each."""
         return fixed({name: _read_only(has) for name, has in extras_of(self.vms).items()})
 
-    @_of_vms
+    @VmProperty
     def kinds(self) -> tuple[Sequence[tuple[str, bool]], IntArray]:
         """The types that VMs have, on demand and as spot VMs, and the index of each VM's; int64 [N]."""
         found: dict[tuple[str, bool], int] = {}
         index = [found.setdefault((vm.type, vm.spot), len(found)) for vm in self.vms]
         return tuple(found), _read_only(np.array(index, np.int64))
 
-    @_of_vms
+    @VmProperty
     def _bars(self) -> tuple[Mapping[Bars, Vm], IntArray]:
         """A VM of each kind that bars other jobs, by its key, and which kind each VM is of; int64 [N]."""
         kinds: dict[Bars, Vm] = {}

@@ -52,7 +52,7 @@ class Listings:
         self._seen[lease.id] = at
 
     def forget(self, lease: Lease) -> None:
-        """The lease has ended, at its `closed_at`; its VM may be listed again, whatever its provider said."""
+        """The lease has ended, at its `closed_at`; its VM may be listed again all the same."""
         self._seen.pop(lease.id, None)
         if lease.machine_id and lease.closed_at is not None:
             self._paid.pop(lease.machine_id, None)
