@@ -3,9 +3,10 @@
 `policy_runner.py` limits the time of decisions, `shadow_policy.py` runs the shadow.
 """
 
+import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -103,7 +104,6 @@ class PolicySwitch:
 
         That ends the watch over a promoted policy.
         """
-        self.check_allowed(name)
         chosen, deciders = self._tried(name, options)
         with self._switching:
             self._switch(chosen, deciders, None)
@@ -115,7 +115,6 @@ class PolicySwitch:
 
         RejectedError, too, when another policy acts now than the one that it was compared with.
         """
-        self.check_allowed(promotion.promoted.name)
         chosen, deciders = self._tried(promotion.promoted.name, promotion.promoted.options)
         with self._switching:
             if self._deciders.config != promotion.earlier:
@@ -137,7 +136,6 @@ class PolicySwitch:
         """
         made = None
         if after.taken_back:
-            self.check_allowed(after.earlier.name)
             made = self._tried(after.earlier.name, after.earlier.options)[1]
         with self._switching:
             if self._promotion is not before:
@@ -152,13 +150,18 @@ class PolicySwitch:
                     self._promotion = after
         return True
 
-    def _tried(self, name: str, options: Mapping[str, Any]) -> tuple[PolicyChoice, PolicyRunner]:
-        try:
+    def check(self, name: str, options: Mapping[str, Any]) -> PolicyChoice:
+        """The policy, after a trial decision; RejectedError when it may not be chosen or fails that."""
+        self.check_allowed(name)
+        with _made():
             chosen = PolicyChoice(name=name, **options)
             tried(name, chosen.options, self._config.decision_timeout)
+            return chosen
+
+    def _tried(self, name: str, options: Mapping[str, Any]) -> tuple[PolicyChoice, PolicyRunner]:
+        chosen = self.check(name, options)
+        with _made():
             return chosen, self._make_deciders(chosen)
-        except (PolicyError, ValueError, TypeError) as error:
-            raise RejectedError(422, "Not a policy", str(error)) from error
 
     def _switch(
         self, chosen: PolicyChoice, deciders: PolicyRunner, promotion: Promotion | None, why: str = ""
@@ -171,15 +174,9 @@ class PolicySwitch:
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
         """Switch the shadow policy, or turn it off; RejectedError when it cannot be made or stored."""
-        if name is not None:
-            self.check_allowed(name)
-        try:
-            chosen = None if name is None else PolicyChoice(name=name, **options)
-            if chosen is not None:
-                tried(chosen.name, chosen.options, self._config.decision_timeout)
+        chosen = None if name is None else self.check(name, options)
+        with _made():
             shadow = self._make_shadow(chosen)
-        except (PolicyError, ValueError, TypeError) as error:
-            raise RejectedError(422, "Not a policy", str(error)) from error
         label = "none" if chosen is None else chosen.label
         self._keep("shadow", self._config.shadow, chosen, shadow, text=label)
         with self._lock:
@@ -270,6 +267,15 @@ class PolicySwitch:
         return HistoryEvent(
             self._now(), None, "shadow changed" if key == "shadow" else "policy changed", text
         )
+
+
+@contextlib.contextmanager
+def _made() -> Iterator[None]:
+    """Reject a request for a policy that cannot be made."""
+    try:
+        yield
+    except (PolicyError, ValueError, TypeError) as error:
+        raise RejectedError(422, "Not a policy", str(error)) from error
 
 
 def _plain(policy: PolicyChoice | None) -> Any:

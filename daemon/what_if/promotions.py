@@ -82,8 +82,10 @@ class Promotions:
     ) -> PromotionAnswer:
         """Play the jobs since then under the acting policy and this one, and switch to it if it is better.
 
-        `seconds` limits the plays. RejectedError when too few jobs have ended, or they cannot be played.
+        `seconds` limits the plays. RejectedError when it is no policy, too few jobs have ended, or they
+        cannot be played.
         """
+        self._policies.check(chosen.name, chosen.options)
         name, options = self._policies.chosen()
         acting = PolicyChoice(name=name, **options)
         if acting == chosen:

@@ -80,10 +80,10 @@ class Hall:
         records = [JobRecord(job, "finished", placed_at=at, finished_at=at + 5.0) for job in jobs]
         return records[0 if before is None else ids.index(before) + 1 :][:limit]
 
-    def promote(self, *, dry_run: bool = False) -> PromotionAnswer:
-        """Promote greedy by the last week's jobs."""
+    def promote(self, chosen: PolicyChoice = GREEDY, *, dry_run: bool = False) -> PromotionAnswer:
+        """Promote a policy by the last week's jobs."""
         week = self.now - 7 * DAY
-        return self.promotions.promote(GREEDY, week, draws=20, seconds=5.0, who="ann", dry_run=dry_run)
+        return self.promotions.promote(chosen, week, draws=20, seconds=5.0, who="ann", dry_run=dry_run)
 
     def pass_hours(self, hours: int) -> None:
         """Let jobs end and time pass, with a look a minute."""
@@ -146,6 +146,15 @@ def test_nothing_is_switched_for_a_policy_that_is_not_better(hall: Hall) -> None
     with pytest.raises(RejectedError, match="changed meanwhile"):
         hall.promote()
     assert hall.acting == "rr"
+
+
+def test_no_jobs_are_asked_for_when_the_policy_cannot_act(hall: Hall) -> None:
+    """A misspelt name, or a policy that the operator did not allow, is the first thing that is wrong."""
+    hall.jobs = 0
+    with pytest.raises(RejectedError, match="greedi"):
+        hall.promote(PolicyChoice(name="greedi"))
+    with pytest.raises(RejectedError, match="may not be chosen over the API"):
+        hall.promote(PolicyChoice(name="antigravity:fly"))
 
 
 def test_a_promoted_policy_that_is_worse_for_a_day_is_taken_back(hall: Hall) -> None:
