@@ -68,6 +68,7 @@ class SimulatedConsolidation:
         self._pool = np.fromiter(pools, np.bool_, len(vms))
         self._spot = np.array([vm.spot for vm in vms], np.bool_)
         self._whole = np.array([(vm.resources.get(CPUS), vm.memory_mib) for vm in vms], np.int64).T
+        self._types = np.unique([vm.type for vm in vms], return_inverse=True)[1]
         #: Replacements that boot: when each is up, and what it replaces.
         self._booting: list[tuple[float, _Move]] = []
         self._barred: dict[object, NDArray[np.bool_]] = {}
@@ -104,7 +105,7 @@ class SimulatedConsolidation:
             move = due[1]
             for vm in (*move.closes, *self._opened(move)):
                 del self._cluster.left_out[self._vms[vm].id]
-            executors = self._on(move.closes)
+            executors = _all_of(self._on(move.closes))
             (opened,) = self._opened(move)
             up = self._up()
             up[list(move.closes)] = False
@@ -141,25 +142,27 @@ class SimulatedConsolidation:
         held = self._batch.state.held[0, : len(self._vms)]
         disruption = 1.0 + held
         ripe = up & (self._since + self._rule.after <= self._now)
-        candidates = [int(vm) for vm in np.flatnonzero(ripe) if self._on([int(vm)]) is not None]
+        on = self._on(np.flatnonzero(ripe).tolist())
+        candidates = [vm for vm, executors in on.items() if executors is not None]
         worth = prices / disruption if self._rule.name == "balanced" else -disruption
         candidates.sort(key=lambda vm: -worth[vm])
         several = (candidates[:n] for n in range(min(most, len(candidates)), 1, -1))
         alone = ([vm] for vm in candidates) if most > 0 else ()
         for closes in (*several, *alone):
-            move = self._move(closes, is_open, up, prices)
+            executors = _all_of({vm: on[vm] for vm in closes}) or []
+            move = self._move(closes, executors, is_open, up, prices)
             if move is None:
                 continue
             disturbed = sum(held[vm] for vm in closes) / disruption[is_open].sum()
             pays = self._rule.pays(move.saved / prices[is_open].sum(), disturbed)
-            if pays and (self._rule.name != "believed" or self._gains(move, prices) > 0.0):
+            if pays and (self._rule.name != "believed" or self._gains(move, executors, prices) > 0.0):
                 return move
         return None
 
-    def _gains(self, move: _Move, prices: FloatArray) -> float:
+    def _gains(self, move: _Move, executors: Sequence[_Executor], prices: FloatArray) -> float:
         """Dollars that a move saves until the believed ends of its jobs, less its boot and repeated work."""
         until, repeated = self._now, 0.0
-        for number, at, cpus, _ in self._on(move.closes) or []:
+        for number, at, cpus, _ in executors:
             job = self._running[number]
             until = max(until, math.inf if (end := job.end_at(self._now)) is None else end)
             repeated += job.job.rework.drained * self._missing.worked(number, at) * cpus
@@ -172,12 +175,16 @@ class SimulatedConsolidation:
         return (move.saved * (until - self._now - boot) - boots - work) / SECONDS_PER_HOUR
 
     def _move(
-        self, closes: Sequence[int], is_open: NDArray[np.bool_], up: NDArray[np.bool_], prices: FloatArray
+        self,
+        closes: Sequence[int],
+        executors: Sequence[_Executor],
+        is_open: NDArray[np.bool_],
+        up: NDArray[np.bool_],
+        prices: FloatArray,
     ) -> _Move | None:
-        """A move that closes these VMs; None when there is none that saves anything."""
+        """A move that closes these VMs with their executors; None when there is none that saves anything."""
         there = up.copy()
         there[list(closes)] = False
-        executors = self._on(closes) or []
         to, rest = self._packed(executors, there)
         whole = float(prices[list(closes)].sum())
         if not rest:
@@ -194,8 +201,7 @@ class SimulatedConsolidation:
         fits &= prices < least
         # A new VM of the type of one that closes would only be that one again.
         for vm in closes:
-            alike = [other.type == self._vms[vm].type for other in self._vms]
-            if (fits & alike).any():
+            if (fits & (self._types == self._types[vm])).any():
                 least = min(least, float(prices[vm]))
         fits &= prices < least
         if self._spot[list(closes)].all():
@@ -224,19 +230,22 @@ class SimulatedConsolidation:
             to.setdefault(number, {})[at] = vm
         return to, rest
 
-    def _on(self, vms: Sequence[int]) -> list[_Executor] | None:
-        """Executors on these VMs; None where one cannot be moved now."""
-        found, state = list[_Executor](), self._batch.state
-        for vm in vms:
-            for number, executors in self._missing.there(vm):
-                running = self._running.get(number)
-                if running is None or state.start[0, number] > self._now:
-                    return None
-                if self._missing.waits(number) or not running.job.size.thousandths.keys() <= _BASIC:
-                    return None
-                for at in executors:
-                    size = self._missing.size(running.job, at)
-                    found.append((number, at, size.get(CPUS), size.memory_mib))
+    def _on(self, vms: Sequence[int]) -> dict[int, list[_Executor] | None]:
+        """Executors on each of these VMs; None where one cannot be moved now."""
+        there = self._missing.by_vm()
+        return {vm: self._movable(there.get(vm, ())) for vm in vms}
+
+    def _movable(self, jobs: Iterable[tuple[int, Sequence[int]]]) -> list[_Executor] | None:
+        found = list[_Executor]()
+        for number, executors in jobs:
+            running = self._running.get(number)
+            if running is None or self._batch.state.start[0, number] > self._now:
+                return None
+            if self._missing.waits(number) or not running.job.size.thousandths.keys() <= _BASIC:
+                return None
+            for at in executors:
+                size = self._missing.size(running.job, at)
+                found.append((number, at, size.get(CPUS), size.memory_mib))
         return found
 
     def _bars(self, job: Job) -> NDArray[np.bool_]:
@@ -290,3 +299,13 @@ class SimulatedConsolidation:
     @property
     def _now(self) -> float:
         return float(self._batch.state.clock[0])
+
+
+def _all_of(on: Mapping[int, list[_Executor] | None]) -> list[_Executor] | None:
+    """Executors on all of these VMs; None where one cannot be moved now."""
+    found = list[_Executor]()
+    for executors in on.values():
+        if executors is None:
+            return None
+        found += executors
+    return found

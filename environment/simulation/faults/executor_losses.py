@@ -94,7 +94,7 @@ class ExecutorLosses:
         """The VM, or the executor, is gone."""
         if loss.vm in self._cluster:
             gone = self._cluster.lose(loss.vm)
-            for number, executors in self._missing.there(gone):
+            for number, executors in self._missing.by_vm().get(gone, ()):
                 self._missing.lose(number, executors)
                 self._hold(number)
         for number, running in list(self._running.items()):
@@ -107,7 +107,7 @@ class ExecutorLosses:
         terms = self._vms[vm].terms
         notice = terms.spot.notice if terms and terms.spot else 0.0
         self._missing.interruptions.vms += 1
-        for number, executors in self._missing.there(vm):
+        for number, executors in self._missing.by_vm().get(vm, ()):
             share = self._truth[self._running[number].job.id].rework.after(notice)
             self._missing.interrupt(number, executors, notice, share)
             self._hold(number)

@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from conf.defaults import DRAIN_SECONDS
@@ -102,11 +102,17 @@ class MissingExecutors:
         self._executors.pop(number, None)
         self._due.pop(number, None)
 
-    def there(self, vm: int) -> Iterator[tuple[int, list[int]]]:
-        """Jobs with executors on a VM, and these executors."""
-        for number, executors in list(self._executors.items()):
-            if on := [at for at in executors.present if self._batch.state.placement[0, at] == vm]:
-                yield number, on
+    def by_vm(self) -> dict[int, list[tuple[int, list[int]]]]:
+        """Jobs with executors on a VM, and these executors, by VM."""
+        jobs = [(number, at) for number, of in self._executors.items() for at in of.present]
+        on = self._batch.state.placement[0, [at for _, at in jobs]].tolist()
+        found = dict[int, list[tuple[int, list[int]]]]()
+        for (number, at), vm in zip(jobs, on, strict=True):
+            there = found.setdefault(vm, [])
+            if not there or there[-1][0] != number:
+                there.append((number, []))
+            there[-1][1].append(at)
+        return found
 
     def present(self, number: int) -> list[int]:
         """The executors of a job that run, in the order of their launch."""
