@@ -472,9 +472,9 @@ class ClusterView:
         return (*self.running, RunningJob(job, vm_ids, starts, expected, sizes))
 
     def changed(self, **arrays: Any) -> "ClusterView":
-        """The same moment with other arrays; values of the VMs alone are computed once for both."""
+        """The same view with other values; of both, those of the same VMs or moment are computed once."""
         view, own = object.__new__(ClusterView), self.__dict__  # `replace` takes three times as long
-        shared = _SHARED if arrays.keys().isdisjoint(("at", "vms")) else _INPUTS
+        shared = _INPUTS if "vms" in arrays else _OF_VMS if "at" in arrays else _OF_MOMENT
         view.__dict__.update({name: own[name] for name in shared}, **arrays)
         view.__post_init__()
         return view
@@ -485,6 +485,8 @@ def _read_only(array: "NDArray[Any]") -> "NDArray[Any]":
     return array
 
 
-#: Attributes that a view shares with those that `changed` makes of it.
+#: Attributes that a view shares with those that `changed` makes of it: in any case, with the same VMs, and of the
+#: same moment.
 _INPUTS = tuple(part.name for part in fields(ClusterView))
-_SHARED = (*_INPUTS, "_of_vms", "_ends")
+_OF_VMS = (*_INPUTS, "_of_vms")
+_OF_MOMENT = (*_OF_VMS, "_ends")
