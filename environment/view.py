@@ -485,8 +485,8 @@ def _read_only(array: "NDArray[Any]") -> "NDArray[Any]":
     return array
 
 
-#: Attributes that a view shares with those that `changed` makes of it: in any case, with the same VMs, and of the
-#: same moment.
+#: Attributes that a view shares with those that `changed` makes of it: in any case, with the same VMs, and
+#: of the same moment.
 _INPUTS = tuple(part.name for part in fields(ClusterView))
 _OF_VMS = (*_INPUTS, "_of_vms")
 _OF_MOMENT = (*_OF_VMS, "_ends")

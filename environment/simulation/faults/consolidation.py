@@ -148,9 +148,13 @@ class SimulatedConsolidation:
         candidates.sort(key=lambda vm: -worth[vm])
         several = (candidates[:n] for n in range(min(most, len(candidates)), 1, -1))
         alone = ([vm] for vm in candidates) if most > 0 else ()
+        # A VM that closes by another move, and is already empty, is left out until that move is made.
+        opens = self._alive() & self._pool & ~is_open & ~self._in_moves()
+        if left_out := self._cluster.not_opened():
+            opens &= np.array([vm.id not in left_out for vm in self._vms])
         for closes in (*several, *alone):
             executors = _all_of({vm: on[vm] for vm in closes}) or []
-            move = self._move(closes, executors, is_open, up, prices)
+            move = self._move(closes, executors, opens, up, prices)
             if move is None:
                 continue
             disturbed = sum(held[vm] for vm in closes) / disruption[is_open].sum()
@@ -178,11 +182,14 @@ class SimulatedConsolidation:
         self,
         closes: Sequence[int],
         executors: Sequence[_Executor],
-        is_open: NDArray[np.bool_],
+        opens: NDArray[np.bool_],
         up: NDArray[np.bool_],
         prices: FloatArray,
     ) -> _Move | None:
-        """A move that closes these VMs with their executors; None when there is none that saves anything."""
+        """A move that closes these VMs with their executors; None when there is none that saves anything.
+
+        `opens` are the VMs that may be opened, `up` those that executors may be moved to; bool [N].
+        """
         there = up.copy()
         there[list(closes)] = False
         to, rest = self._packed(executors, there)
@@ -190,14 +197,10 @@ class SimulatedConsolidation:
         if not rest:
             return _Move(tuple(closes), None, to, whole)
         least = whole
-        # Nor one that closes by another move and is already empty: it is left out until that move is made.
-        fits = self._alive() & self._pool & ~is_open & ~self._in_moves()
         needed = np.array([each[2:] for each in rest]).sum(axis=0)
-        fits &= (self._whole >= needed[:, None]).all(axis=0)
+        fits = opens & (self._whole >= needed[:, None]).all(axis=0)
         for number in {each[0] for each in rest}:
             fits &= ~self._bars(self._running[number].job)
-        if left_out := self._cluster.not_opened():
-            fits &= np.array([vm.id not in left_out for vm in self._vms])
         fits &= prices < least
         # A new VM of the type of one that closes would only be that one again.
         for vm in closes:
@@ -210,8 +213,8 @@ class SimulatedConsolidation:
                 return None
         if not fits.any():
             return None
-        opens = int(np.argmin(np.where(fits, prices, np.inf)))
-        return _Move(tuple(closes), opens, to, whole - float(prices[opens]))
+        opened = int(np.argmin(np.where(fits, prices, np.inf)))
+        return _Move(tuple(closes), opened, to, whole - float(prices[opened]))
 
     def _packed(
         self, executors: Iterable[_Executor], up: NDArray[np.bool_]
