@@ -47,13 +47,15 @@ class RunProgress(Protocol):
 class RunCall(Generic[Result]):
     """A function of a module, and its arguments: values with a `repr` that tells all of them.
 
-    `weight` is proportional to the expected seconds.
+    `weight` is proportional to the expected seconds. A run of code that the digest does not cover is not
+    `stored`.
     """
 
     function: Callable[..., Result]
     arguments: tuple[Any, ...]
     name: str
     weight: int = 1
+    stored: bool = True
 
     @property
     def key(self) -> str:
@@ -120,7 +122,7 @@ class Runner:
 
     def _stored(self, call: RunCall[Result]) -> tuple[Result] | None:
         """The stored result in a tuple, as it may be None; None when there is none."""
-        if self._folder is None:
+        if self._folder is None or not call.stored:
             return None
         with contextlib.suppress(*_UNREADABLE):
             result: Result = pickle.loads(  # noqa: S301  this class wrote it
@@ -130,7 +132,7 @@ class Runner:
         return None
 
     def _store(self, call: RunCall[Result], result: Result) -> None:
-        if self._folder is None:
+        if self._folder is None or not call.stored:
             return
         if not self._folder.is_dir():
             # Results of other code are of no use any more.

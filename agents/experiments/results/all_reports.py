@@ -12,6 +12,7 @@ from agents.experiments.decisions import report as decisions
 from agents.experiments.elastic import report as elastic
 from agents.experiments.estimates import report as estimates
 from agents.experiments.islam2022 import report as islam2022
+from agents.experiments.leaderboard import report as leaderboard
 from agents.experiments.paired import LEAST_PAIRS, LEAST_WINDOWS
 from agents.experiments.results.summary import write_summary
 from agents.experiments.revision import sign
@@ -62,6 +63,12 @@ REPORTS = (
         105.0,
         lambda folder, seeds, runner: decisions.report(folder, seeds, decisions.Extent(), runner),
         lambda folder, seeds, runner: decisions.report(folder, seeds.at_most(1), decisions.QUICK, runner),
+    ),
+    ResultsReport(
+        "leaderboard",
+        15.0,
+        leaderboard.report,
+        lambda folder, seeds, runner: leaderboard.report(folder, seeds, runner, jobs=2),
     ),
     ResultsReport(
         "elastic",

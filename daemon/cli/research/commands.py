@@ -2,7 +2,7 @@
 
 import typer
 
-from daemon.cli.research import audit, bound, oga, outside_data, reproduce, simulate, train, workload
+from daemon.cli.research import audit, bound, oga, outside_inputs, reproduce, simulate, train, workload
 from daemon.cli.shapes import shape_table
 from daemon.cli.shared.command_groups import CommandGroup
 
@@ -19,7 +19,8 @@ def register(app: typer.Typer) -> None:
         train.evaluate,
     ):
         app.command()(command)
-    reproduce.reproduce.command("shapes")(outside_data.shapes)
-    reproduce.reproduce.command("spot")(outside_data.spot)
+    reproduce.reproduce.command("shapes")(outside_inputs.shapes)
+    reproduce.reproduce.command("spot")(outside_inputs.spot)
+    reproduce.reproduce.command("leaderboard")(outside_inputs.leaderboard)
     app.add_typer(reproduce.reproduce, name="reproduce", cls=CommandGroup)
     app.add_typer(oga.oga, name="oga", cls=CommandGroup)

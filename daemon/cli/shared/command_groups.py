@@ -103,6 +103,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
         "estimates": "Check estimated starts, ends and costs.",
         "shapes": "Choose shapes of jobs from two runs.",
         "spot": "Compare recorded spot VMs with VMs on demand.",
+        "leaderboard": "Rank every policy, and your own.",
         "results": "Make all reports anew, one after another.",
     },
     "oga": {

@@ -1,4 +1,4 @@
-"""`stoker reproduce shapes` and `stoker reproduce spot`: reports on data of others, which the user has."""
+"""`stoker reproduce shapes`, `spot` and `leaderboard`: reports on data, or policies, that the user has."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from daemon.cli.research.reproduce import FirstSeed, Jobs, Seeds, reproducing
+from daemon.cli.shared.daemon_config import find_own_policies
 from daemon.cli.shared.errors import writing
 from daemon.cli.shared.options import RESULTS, ReportFolder
 
@@ -50,3 +51,26 @@ def spot(
         from agents.experiments.spot.report import report
 
         this.written = report(out, data, this.seeds, this.runner, jobs)
+
+
+def leaderboard(
+    out: ReportFolder = RESULTS,
+    enter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--enter", metavar="POLICY", help="A policy that takes part, such as mine:decide; repeatable."
+        ),
+    ] = None,
+    seeds: Seeds = 12,
+    seed: FirstSeed = None,
+    jobs: Jobs = None,
+) -> None:
+    """Rank every policy, and your own, on worlds on which nothing was tuned.
+
+    Example: stoker reproduce leaderboard --enter mine:decide --out leaderboard
+    """
+    with reproducing(out, "leaderboard", seeds, seed) as this:
+        from agents.experiments.leaderboard.report import report
+
+        find_own_policies()
+        this.written = report(out, this.seeds, this.runner, enter or (), jobs)

@@ -1,0 +1,1 @@
+"""The leaderboard: every policy on worlds that nothing was tuned on, where others may enter their own."""
