@@ -204,34 +204,39 @@ def _dynamic(of: JobType) -> Change | None:
 
 def _fewer(of: JobType) -> Change | None:
     """The cheapest share of its executors with which it takes at most half as long again."""
-    best: tuple[float, float, list[_Saved]] | None = None
+    found = [change for share in _SHARES if (change := fewer_executors(of, share)) is not None]
+    return max(
+        (change for change in found if change.slower <= _LONGEST),
+        key=lambda change: change.saving.middle,
+        default=None,
+    )
+
+
+def fewer_executors(of: JobType, share: float) -> Change | None:
+    """The change to this share of its executors, at least one, worthwhile or not.
+
+    None where no run has two executors.
+    """
     runs = [run for run in of.runs if run.executors > 1]
-    before = sum(run.seconds for run in runs)
-    for share in _SHARES:
-        saved, after = [], 0.0
-        for run in runs:
-            count = max(1, round(run.executors * share))
-            seconds = run.seconds_on(count * run.cpus)
-            then = run.cost.total * count * seconds / (run.executors * run.seconds)
-            wide = math.exp(NINETY * math.hypot(of.sigma, _OTHER_SIZE))
-            cost = run.cost.total
-            saved.append(_Saved(cost - then, cost - then * wide, cost - then / wide))
-            after += seconds
-        middle = sum(each.dollars for each in saved)
-        if before and after <= _LONGEST * before and (best is None or middle > best[0]):
-            best = middle, share, saved
-    if best is None:
+    if not runs:
         return None
-    middle, share, saved = best
-    counts = sorted(max(1, round(run.executors * share)) for run in runs)
-    usual = counts[len(counts) // 2]
-    after = sum(run.seconds_on(max(1, round(run.executors * share)) * run.cpus) for run in runs)
+    saved, counts, after = [], [], 0.0
+    wide = math.exp(NINETY * math.hypot(of.sigma, _OTHER_SIZE))
+    for run in runs:
+        count = max(1, round(run.executors * share))
+        seconds, cost = run.seconds_on(count * run.cpus), run.cost.total
+        then = cost * count * seconds / (run.executors * run.seconds)
+        saved.append(_Saved(cost - then, cost - then * wide, cost - then / wide))
+        counts.append(count)
+        after += seconds
+    slower = after / sum(run.seconds for run in runs)
+    usual = sorted(counts)[len(counts) // 2]
     # Both settings: the first counts without dynamic allocation, the second with it.
     command = f"--conf spark.executor.instances={usual} --conf spark.dynamicAllocation.maxExecutors={usual}"
-    needs = f"{share:.0%} of its executors: it takes {after / before:.2f} times as long"
-    change = _change("fewer executors", of, saved, needs, command, after / before)
+    needs = f"{share:.0%} of its executors: it takes {slower:.2f} times as long"
+    change = _change("fewer executors", of, saved, needs, command, slower)
     low, high = sum(each.least for each in saved), sum(each.most for each in saved)
-    return replace(change, saving=DollarRange(middle, low, high))
+    return replace(change, saving=DollarRange(change.saving.middle, low, high))
 
 
 def _less_memory(of: JobType, prices: Prices) -> Change | None:
