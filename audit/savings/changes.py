@@ -27,8 +27,9 @@ MOST = 10
 _SPARE, _STEP = 1.3, 256
 #: Spark's own part beside the heap, as in audit.executor_memory.
 _OVERHEAD, _LEAST_OVERHEAD = 0.10, 384
-#: Numbers of executors that are tried, as shares of the present one; how much longer it may take.
-_SHARES = (0.25, 0.5, 0.75)
+#: Numbers of executors that are tried, as shares of the present one, the first of equal ones counts: of two
+#: executors a quarter and a half are both one. How much longer it may take.
+_SHARES = (0.75, 0.5, 0.25)
 _LONGEST = 1.5
 #: Error of durations at other sizes than those that ran, which no log shows: as in docs/results/fidelity.md.
 _OTHER_SIZE = 0.081
