@@ -43,13 +43,14 @@ _SETTLE_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A daemon to measure with: its client, its event logs, its VMs by name, and their isolation."""
+    """A daemon to measure with: its client, its event logs, its VMs by name, their isolation, its files."""
 
     client: Stoker
     history: History
     vms: Mapping[str, Json]
     isolation: str
     check_alive: Callable[[], None]
+    data_dir: Path
 
 
 @contextlib.contextmanager
@@ -105,7 +106,7 @@ def _bench(
     store = Store(f"sqlite:///{data_dir / 'stoker.db'}")
     try:
         cpus = {name: vm["cpus"] for name, vm in vms.items()}
-        yield Bench(client, History(store, data_dir, cpus), vms, isolation or "none", check_alive)
+        yield Bench(client, History(store, data_dir, cpus), vms, isolation or "none", check_alive, data_dir)
     finally:
         store.close()
 

@@ -14,6 +14,7 @@ from daemon.cli.shared import render
 if TYPE_CHECKING:  # which takes half a second
     from agents.experiments.fidelity import Fidelity
     from agents.experiments.real_runs import RealComparison
+    from audit.savings.real_savings import RealSavings
     from environment.simulation.durations.fitted_model import FittedModel
     from profiles.runs import MeasuredRun
 
@@ -41,6 +42,17 @@ _ERRORS = ("type", "duration", "completion", "cost")
 _COMPARED = (
     "policy", "$, real", "simulated", "completion s, real", "simulated", "fallback, real", "simulated",
 )  # fmt: skip
+
+_SAVINGS = (
+    "type",
+    "executors",
+    "held out",
+    "$ before",
+    "predicted saving",
+    "interval",
+    "real saving",
+    "inside",
+)
 
 
 def show_runs(
@@ -113,6 +125,38 @@ def show_comparison(comparison: "RealComparison") -> None:
         for label, row in comparison.rows().items()
     ]
     render.show(render.table(_COMPARED, rows, right=_COMPARED[1:], title="Mean ± standard deviation"))
+
+
+def show_real_savings(found: "RealSavings") -> None:
+    """Print each predicted saving beside the real one, as shares of the cost before, and how many fit."""
+    rows = []
+    for case in found.cases:
+        middle, low, high, real, error = (
+            f"{value / case.cost:.1%}"
+            for value in (
+                case.predicted.middle,
+                case.predicted.low,
+                case.predicted.high,
+                case.saving,
+                case.saving_error if case.rounds > 1 else 0.0,
+            )
+        )
+        rows.append(
+            (
+                case.type,
+                f"{case.executors} to {case.fewer}",
+                "not checked" if case.error is None else f"{case.error:.1%}",
+                f"{case.cost:.6f}",
+                middle,
+                f"{low} to {high}",
+                f"{real} ± {error}" if case.rounds > 1 else real,
+                "yes" if case.inside else "no",
+            )
+        )
+    render.show(render.table(_SAVINGS, rows, right=_SAVINGS[2:-1]))
+    for line in found.left_out:
+        render.show(f"Not compared: {line}")
+    render.show(f"{found.inside} of {len(found.cases)} inside")
 
 
 def mostly_failed(comparison: "RealComparison") -> list[str]:

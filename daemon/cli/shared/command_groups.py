@@ -120,6 +120,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
         "export": "Write job profiles of measured runs.",
         "validate": "Compare real Spark with the simulator.",
         "compare": "Compare policies on real Spark.",
+        "audit": "Check savings of `stoker audit` on real Spark.",
         "ingest": "Convert records of a daemon to runs.",
     },
 }

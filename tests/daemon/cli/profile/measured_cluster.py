@@ -58,7 +58,7 @@ class Cluster:
     def bench(self, *_: object, **sections: object) -> Iterator[Bench]:
         """Instead of a daemon of one's own with an embedded Mesos; its config's sections are noted."""
         self.sections.append(sections)
-        yield Bench(self, self, {}, "on: for the test", lambda: None)  # type: ignore[arg-type]
+        yield Bench(self, self, {}, "on: for the test", lambda: None, Path())  # type: ignore[arg-type]
 
 
 @pytest.fixture
