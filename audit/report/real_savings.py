@@ -29,7 +29,7 @@ def lines(found: RealSavings, audited: AuditedRuns, prices: Prices, command: str
     loads = [run.load for run in audited.runs]
     yield "# Savings that an audit predicts, on real Spark\n"
     yield (
-        f"{counted(len(found.cases), 'type')} of jobs ran on real Spark with all of their executors and with "
+        f"{counted(len(found.cases), 'job type')} ran on real Spark with all of their executors and with "
         "fewer, in turn, so that changes of the machine over time meet both sizes. `stoker audit` read the "
         "event logs of the runs with all executors, and only these, and predicted the saving of the fewer "
         "ones. The real saving is the difference of what the same audit computes as the cost of both logs, "

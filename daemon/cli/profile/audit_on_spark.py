@@ -88,10 +88,11 @@ def in_turn(plan: MeasuringPlan, runs: Sequence[PlannedRun]) -> list[SizedRun]:
     ordered, places = [], {app: place for place, app in enumerate(before)}
     for (repeat, app), sizes in by_app.items():
         alike = {replace(run, executors=1, vms=1) for run in sizes}
-        if len(alike) > 1 or len(sizes) != len({run.executors for run in sizes}) or len(sizes) < 2:
+        counts = {run.executors for run in sizes}
+        if len(alike) > 1 or len(counts) != len(sizes) or len(sizes) < 2 or max(counts) > before[app]:
             raise ConfigError(
-                f"{app}: should differ in its number of executors only, and have two at least, as in "
-                "profiles/audit.yaml"
+                f"{app}: should differ in its number of executors only, and have two at least, the largest "
+                "first, as in profiles/audit.yaml"
             )
         sizes.sort(key=lambda run: -run.executors)
         first = (places[app] + repeat) % len(sizes)

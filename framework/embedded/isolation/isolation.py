@@ -96,7 +96,7 @@ class Isolation:
     def summary(self) -> str:
         """Description of the VMs."""
         options = self.options
-        text = f"{options.scale:.3g} cores a cpu, {options.bandwidth_mbit:.3g} Mbit/s between VMs"
+        text = f"{options.scale:.3g} cores a cpu, {options.bandwidth_mbit:.6g} Mbit/s between VMs"
         delay = f", {options.delay_ms:g} ms delay" if options.delay_ms else ""
         return "; ".join([text + delay, *self.notes])
 

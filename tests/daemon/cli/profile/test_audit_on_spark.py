@@ -162,7 +162,10 @@ def test_runs_of_another_plan_are_not_mixed(
     assert len(spark.submitted) == 8
 
 
-@pytest.mark.parametrize(("apps", "executors"), [("{sort: [16, 32]}", "[2, 1]"), ("{sort: [16]}", "[2]")])
+@pytest.mark.parametrize(
+    ("apps", "executors"),
+    [("{sort: [16, 32]}", "[2, 1]"), ("{sort: [16]}", "[2]"), ("{sort: [16]}", "[1, 2]")],
+)
 def test_plans_that_compare_no_sizes(apps: str, executors: str, tmp_path: Path) -> None:
     """An error that names the app and an example."""
     read, _, runs = planned(plan(tmp_path, apps, executors=executors))
