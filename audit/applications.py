@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from audit.executor_memory import memory_of
-from audit.executor_use import NEVER, CoreUse, Idle, TaskArrays, idles, uses
+from audit.executor_use import NEVER, CoreUse, Idle, TaskArrays, idles, uses, warmings
 from conf.util.counted import counted
 from profiles.event_lines import (
     MALFORMED,
@@ -98,6 +98,8 @@ class Stage:
     longest_task: float
     #: Cores that its tasks took at once, at most; by the executors' cores.
     cpus_per_task: float
+    #: Of the task seconds, those in which executors warmed up: each of them for itself.
+    warming_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,7 @@ class _Span:
 
 @dataclass(slots=True)
 class _StageSums:
+    number: int
     name: str = ""
     submitted: float = 0.0
     completed: float = 0.0
@@ -219,7 +222,8 @@ class _Reading:
     spans: dict[str, _Span] = field(default_factory=dict)
     over: list[_Span] = field(default_factory=list)
     stages: dict[tuple[int, int], _StageSums] = field(default_factory=dict)
-    # By task: its executor, when it was launched and over, and whether it was done.
+    # By task: number of its stage, its executor, when it was launched and over, and whether it was done.
+    stage_of: "array[int]" = field(default_factory=lambda: array("q"))
     task_of: "array[int]" = field(default_factory=lambda: array("q"))
     launched: "array[float]" = field(default_factory=lambda: array("d"))
     finished: "array[float]" = field(default_factory=lambda: array("d"))
@@ -251,7 +255,7 @@ class _Reading:
         """The sums of a stage."""
         found = self.stages.get((number, attempt))
         if found is None:
-            found = self.stages[number, attempt] = _StageSums()
+            found = self.stages[number, attempt] = _StageSums(len(self.stages))
         return found
 
     def application(self, lines: EventLines) -> LoggedApplication:
@@ -384,6 +388,7 @@ class _Reading:
 
     def _stages(self, task_cpus: float) -> Iterable[Stage]:
         """Stages that ran; a stage that was skipped has no tasks."""
+        warm = warmings(self.stage_of, self.task_of, self.launched, self.finished, len(self.stages))
         for (number, attempt), sums in sorted(self.stages.items()):
             if sums.tasks:
                 yield Stage(
@@ -396,6 +401,7 @@ class _Reading:
                     task_seconds=sums.seconds,
                     longest_task=sums.longest,
                     cpus_per_task=task_cpus,
+                    warming_seconds=float(warm[sums.number]),
                 )
 
 
@@ -488,6 +494,7 @@ def _note_task(reading: _Reading, event: Event) -> None:
     sums.longest = max(sums.longest, finished - launched)
     sums.first, sums.last = min(sums.first, launched), max(sums.last, finished)
     reading.work(finished)
+    reading.stage_of.append(sums.number)
     reading.task_of.append(number)
     reading.launched.append(launched)
     reading.finished.append(finished)

@@ -129,6 +129,43 @@ def idles(tasks: TaskArrays, spans: Sequence[tuple[float, float]]) -> list[Idle]
     return [_idle(tasks.of_executor(number), *span) for number, span in enumerate(spans)]
 
 
+def warmings(
+    stage: "array[int]",
+    executor: "array[int]",
+    launched: "array[float]",
+    finished: "array[float]",
+    count: int,
+) -> FloatArray:
+    """Task seconds that executors took to warm up in each of `count` stages, [count]; of each task its stage.
+
+    A JVM loads and compiles its code in its first tasks of a stage, and so does each other one. These of
+    an executor are those that were launched before any of them was over; its warming is the time by which
+    they took longer than the stage's later tasks on average. All executors of a stage count with their
+    median, so that a task with more data is none. Stages without later tasks show none.
+    """
+    found = np.zeros(count)
+    if not len(stage):
+        return found
+    order = np.lexsort((launched, executor, stage))
+    stages, executors, begins, ends = (
+        np.array(each)[order] for each in (stage, executor, launched, finished)
+    )
+    new = np.concatenate(([True], (np.diff(stages) != 0) | (np.diff(executors) != 0)))
+    group, starts = np.cumsum(new) - 1, np.flatnonzero(new)
+    early = new | (begins < np.minimum.reduceat(ends, starts)[group])
+    seconds, of_stage = ends - begins, stages[starts]
+    later = np.bincount(stages[~early], minlength=count)
+    mean = np.bincount(stages[~early], seconds[~early], count) / np.maximum(later, 1)
+    beyond = np.bincount(group[early], (seconds - mean[stages])[early], len(starts))
+    ranked = np.lexsort((beyond, of_stage))
+    executors_of = np.bincount(of_stage, minlength=count)
+    # The lower of two in the middle.
+    middle = (np.cumsum(executors_of) - executors_of + np.maximum(executors_of - 1, 0) // 2)[executors_of > 0]
+    found[executors_of > 0] = np.maximum(beyond[ranked][middle], 0.0)
+    warm: FloatArray = np.where(later > 0, found * executors_of, 0.0)
+    return warm
+
+
 def _idle(own: TaskArrays, added: float, removed: float) -> Idle:
     begins, ends = _union(np.clip(own.launched, added, removed), np.clip(own.finished, added, removed))
     if not len(begins):

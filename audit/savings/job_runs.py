@@ -26,6 +26,8 @@ class StageGroups:
     seconds: FloatArray
     #: Core-seconds of all tasks.
     work: FloatArray
+    #: Those in which executors warmed up, each for itself.
+    warming: FloatArray
     #: Seconds of the longest task.
     longest: FloatArray
     #: Seconds that a task takes on average.
@@ -37,18 +39,22 @@ class StageGroups:
     #: Stage with the longest task, by its place in the application's stages.
     stage: NDArray[np.int64]
 
-    def least(self, cores: FloatArray, longest: FloatArray | None = None) -> FloatArray:
+    def least(
+        self, cores: FloatArray, longest: FloatArray | None = None, work: FloatArray | None = None
+    ) -> FloatArray:
         """Seconds below which no schedule stays on so many cores: the longest task, or all of them."""
         return np.maximum(
             self.longest if longest is None else longest,
-            self.work / np.maximum(np.minimum(cores, self.width), 1e-9),
+            (self.work if work is None else work) / np.maximum(np.minimum(cores, self.width), 1e-9),
         )
 
     def seconds_at(self, ratio: float) -> float:
-        """Seconds of all groups with `ratio` times the cores."""
+        """Seconds of all groups with `ratio` times the executors, of which each one with a task warms up."""
         if not len(self.seconds):
             return 0.0
-        slower = self.least(self.cores * ratio) / np.maximum(self.least(self.cores), 1e-9)
+        warm = np.minimum(ratio, np.maximum(self.width / self.cores, 1.0))
+        work = self.work + self.warming * (warm - 1)
+        slower = self.least(self.cores * ratio, work=work) / np.maximum(self.least(self.cores), 1e-9)
         return float(self.seconds @ slower)
 
 
@@ -104,7 +110,8 @@ class JobRun:
         """Seconds on so many cores of all executors together: what no stage does stays as long.
 
         A stage takes as many times longer as its bound on those cores is larger: that of its longest task,
-        and that of all of them. On its own cores it is exact.
+        and that of all of them, with the warming of as many executors of the same size. On its own cores it
+        is exact.
         """
         groups = self.groups
         inside = min(float(groups.seconds.sum()), self.seconds)
@@ -169,6 +176,7 @@ def _groups(application: LoggedApplication) -> StageGroups:
     return StageGroups(
         seconds=seconds,
         work=work,
+        warming=np.array([sum(s.warming_seconds * s.cpus_per_task for _, s in group) for group in found]),
         longest=np.array([stage.longest_task for _, stage in longest]),
         mean=np.array([sum(s.task_seconds for _, s in group) for group in found]) / np.maximum(tasks, 1),
         width=width,

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +25,18 @@ from conf.schema.prices import PriceList, VmPrice
 from daemon.cli import main
 from profiles.job_profile import load_profiles
 from profiles.workloads.workload_files import read_workload
-from tests.audit.made_logs import ETL, added, app_end, app_start, written
+from tests.audit.made_logs import (
+    ETL,
+    Event,
+    added,
+    app_end,
+    app_start,
+    environment,
+    log_start,
+    stage,
+    task,
+    written,
+)  # fmt: skip
 from tests.audit.made_month import month
 
 #: A VM that one executor of made_month takes half of.
@@ -77,6 +89,39 @@ def test_seconds_on_other_cores() -> None:
     assert etl.seconds_on(16) == pytest.approx(etl.seconds + work)
     assert etl.seconds_on(64) == pytest.approx(etl.seconds)  # 32 tasks cannot use more
     assert skewed.seconds_on(8) == pytest.approx(skewed.seconds)
+
+
+def test_executors_warm_up_for_themselves(tmp_path: Path) -> None:
+    """One executor instead of two does the work of both, and the warming of one."""
+    first, later = 5.0, 1.0
+    events = [log_start(), environment(executor__cores="1"), app_start()]
+    for name in ("1", "2"):
+        ends = [10 + first + later * number for number in range(4)]
+        begins = [10.0, *ends[:-1]]
+        events += [added(name, 0, cores=1), *(task(name, *each) for each in zip(begins, ends, strict=True))]
+    (run,) = audited(tmp_path, [*events, stage(0, 10, 18), app_end(20)])
+    (work,) = run.application.stages
+    assert work.warming_seconds == pytest.approx(2 * (first - later))
+    # 10 s before the stage, 2 s after it; in between a task of 5 s and seven of 1 s.
+    assert run.seconds_on(1) == pytest.approx(12 + first + 7 * later)
+    assert run.seconds_on(2) == pytest.approx(20)
+    # Four executors warm up four times, in eight tasks.
+    assert run.seconds_on(4) == pytest.approx(12 + (4 * first + 4 * later) / 4)
+
+
+def test_a_long_first_task_of_one_executor_is_no_warming(tmp_path: Path) -> None:
+    """It may have more data than the others; neither do stages show any in which all tasks are first ones."""
+    events = [log_start(), environment(executor__cores="1"), app_start(), added("1", 0, 1), added("2", 0, 1)]
+    events += [task("1", 10, 30), task("1", 30, 31), *(task("2", 10 + n, 11 + n) for n in range(6))]
+    events += [stage(0, 10, 31), task("1", 32, 40, stage=1), task("2", 32, 39, stage=1), stage(1, 32, 40)]
+    (run,) = audited(tmp_path, [*events, app_end(41)])
+    assert [each.warming_seconds for each in run.application.stages] == [0.0, 0.0]
+
+
+def audited(folder: Path, events: Sequence[Event]) -> list[JobRun]:
+    """The runs of a log."""
+    read, prices = read_logs([str(written(folder, events))]), load_prices("ec2-us-east-1")
+    return job_runs(costs_of(read.applications, prices).each, prices)
 
 
 def test_held_out_errors() -> None:
