@@ -226,7 +226,7 @@ def fewer_executors(of: JobType, share: float) -> Change | None:
     for run in runs:
         count = max(1, round(run.executors * share))
         seconds, cost = run.seconds_on(count * run.cpus), run.cost.total
-        then = cost * count * seconds / (run.executors * run.seconds)
+        then = cost * count * (run.ahead + seconds) / (run.executors * (run.ahead + run.seconds))
         saved.append(_Saved(cost - then, cost - then * wide, cost - then / wide))
         counts.append(count)
         after += seconds

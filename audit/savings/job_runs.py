@@ -65,7 +65,7 @@ class JobRun:
     cost: ApplicationCost
     #: Runs of the same application are of one type.
     type: str
-    #: The mean number of executors while it ran, at least 1.
+    #: The mean number of executors while it ran, at least 1, and no more than there were at once.
     executors: int
     #: Of an executor: its cores, memory, GPUs, and dollars an hour.
     cpus: float
@@ -89,6 +89,12 @@ class JobRun:
     def cores(self) -> float:
         """Of all its executors."""
         return self.executors * self.cpus
+
+    @property
+    def ahead(self) -> float:
+        """Seconds for which an executor is paid before the application starts, on average."""
+        started, executors = self.application.started_at, self.application.executors
+        return sum(max(0.0, started - each.added_at) for each in executors) / len(executors)
 
     @property
     def startup(self) -> float:
@@ -135,13 +141,20 @@ def _run(cost: ApplicationCost, prices: Prices) -> JobRun | None:
     return JobRun(
         cost=cost,
         type=type_of(application.name),
-        executors=min(max(1, round(paid / max(application.seconds, _LEAST))), int(MOST)),
+        executors=min(max(1, round(paid / max(application.seconds, _LEAST))), _most_at_once(held), int(MOST)),
         cpus=usual.cores,
         memory_mib=usual.memory_mib,
         gpus=usual.gpus,
         per_hour=prices.per_hour(application, usual),
         vm_type=prices.type_of(application, usual),
     )
+
+
+def _most_at_once(executors: Sequence[Executor]) -> int:
+    """Executors that were there at one time: those of short runs are paid for long before these start."""
+    times = np.array([[each.added_at, each.removed_at] for each in executors]).reshape(-1)
+    steps = np.tile((1, -1), len(executors))
+    return max(1, int(np.cumsum(steps[np.lexsort((steps, times))]).max()))
 
 
 def _usual(executors: Sequence[Executor]) -> Executor:

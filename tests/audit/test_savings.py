@@ -15,7 +15,7 @@ from audit.names import type_of
 from audit.over_time import cores_over_time
 from audit.prices import Prices, load_prices
 from audit.read_logs import read_logs
-from audit.savings.changes import Change
+from audit.savings.changes import Change, fewer_executors
 from audit.savings.job_runs import JobRun, job_runs
 from audit.savings.predict import Savings, predict
 from audit.savings.types import job_types, predicted
@@ -116,6 +116,22 @@ def test_a_long_first_task_of_one_executor_is_no_warming(tmp_path: Path) -> None
     events += [stage(0, 10, 31), task("1", 32, 40, stage=1), task("2", 32, 39, stage=1), stage(1, 32, 40)]
     (run,) = audited(tmp_path, [*events, app_end(41)])
     assert [each.warming_seconds for each in run.application.stages] == [0.0, 0.0]
+
+
+def test_executors_that_are_paid_before_the_start_are_no_more_of_them(tmp_path: Path) -> None:
+    """Two are paid for 40 s of a run of 20 s: on one it takes 10 s longer, and these 20 s stay as long."""
+    events = [log_start(), environment(executor__cores="1"), app_start(at=20)]
+    for name in ("1", "2"):
+        tasks = [task(name, 30 + number, 31 + number) for number in range(10)]
+        events += [added(name, 0, cores=1), *tasks]
+    (run,) = audited(tmp_path, [*events, stage(0, 30, 40), app_end(40)])
+    assert run.executors == 2
+    assert run.ahead == pytest.approx(20)
+    (of,) = job_types([run]).values()
+    found = fewer_executors(of, 0.5)
+    assert found is not None
+    assert found.share == pytest.approx(1 - (20 + 30) / (2 * 40))
+    assert found.slower == pytest.approx(1.5)
 
 
 def audited(folder: Path, events: Sequence[Event]) -> list[JobRun]:
