@@ -24,6 +24,10 @@ from environment.scale_up import more_executors, pays
 from environment.types import Job, PlacementRequest
 
 
+#: Resource profiles of a job that get executors, and reasons that are quoted of as many.
+MOST_PROFILES, _TOLD = 100, 3
+
+
 class Lack(NamedTuple):
     """Executors of one resource profile that a job asks for and does not have, and how many it has."""
 
@@ -36,7 +40,8 @@ class Lack(NamedTuple):
 def bounded(job: Job, asked: Iterable[ExecutorRequest]) -> tuple[tuple[ExecutorRequest, ...], str]:
     """Executors that a dynamic job is allowed of those its driver asks for, and why fewer; empty if all.
 
-    As in Spark, the bounds hold for each resource profile; profile 0 is the job's own request.
+    As in Spark, the bounds hold for each resource profile; profile 0 is the job's own request. Of others with
+    executors, the first `MOST_PROFILES` count, since the loop looks through all of them at each event.
     """
     found: dict[int, ExecutorRequest] = {}
     over: list[str] = []
@@ -49,7 +54,17 @@ def bounded(job: Job, asked: Iterable[ExecutorRequest]) -> tuple[tuple[ExecutorR
             )
         found[profile] = ExecutorRequest(profile, size if profile else job.size, min(total, job.executors))
     found.setdefault(0, ExecutorRequest(0, job.size, 0))
-    return tuple(found[profile] for profile in sorted(found)), "; ".join(over)
+    kept = sorted(profile for profile, request in found.items() if request.total or not profile)
+    if len(kept) > MOST_PROFILES:
+        told = f"its driver asks for executors of {len(kept)} resource profiles"
+        over.insert(0, f"{told}, and gets those of the first {MOST_PROFILES}")
+    return tuple(found[profile] for profile in kept[:MOST_PROFILES]), some_of(over)
+
+
+def some_of(reasons: Sequence[str]) -> str:
+    """The first of these reasons, and how many more there are; a driver makes as many as it likes."""
+    more = len(reasons) - _TOLD
+    return "; ".join([*reasons[:_TOLD], *([f"and {more} more reasons"] if more > 1 else reasons[_TOLD:])])
 
 
 def wanted(job: JobRecord) -> tuple[ExecutorRequest, ...]:
@@ -170,10 +185,13 @@ class ScaleUp:
         had = tuple(task.resources for task in self._roster.executors(job))
         return pays(job.job, had, short[0].missing, self._roster.left(job, now))
 
-    def requests(self, job: JobRecord) -> list[PlacementRequest]:
-        """One request for each profile that the job is short of, in the order of `lacks`."""
+    def requests(self, job: JobRecord) -> Iterator[PlacementRequest]:
+        """One request for each profile that the job is short of, in the order of `lacks`.
+
+        Each is made when it is read: most readers need the first one, and others are large.
+        """
         present = tuple(task.vm_id for task in self._roster.executors(job))
-        return [_request(job, lack, present) for lack in lacks(job, self._roster)]
+        return (_request(job, lack, present) for lack in lacks(job, self._roster))
 
 
 def _request(job: JobRecord, lack: Lack, present: Sequence[str]) -> PlacementRequest:

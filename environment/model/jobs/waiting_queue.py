@@ -9,11 +9,12 @@ many queues and users.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
+from itertools import islice
 
 from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.jvm_limit import JvmRoom
 from environment.model.jobs.ordering import OrderStage
-from environment.model.jobs.scale_up import ScaleUp, runs_on
+from environment.model.jobs.scale_up import ScaleUp, runs_on, some_of
 from environment.model.jobs.waiting_reasons import ASIDE, BACK, MORE, WaitingReasons
 from environment.model.messages.events import Waiting
 from environment.model.messages.records import JobRecord
@@ -249,13 +250,13 @@ class WaitingLine:
             for asked_at, job in self._growing.due(now)
             if paused.get(job.job.id, now) <= now and job.job.id not in aside
             if self._growing.is_due(job, now, alone=alone)
-            for request in self._to_have(job)[:1]
+            for request in islice(self._to_have(job), 1)
         ]
 
-    def _to_have(self, job: JobRecord) -> list[PlacementRequest]:
+    def _to_have(self, job: JobRecord) -> Iterator[PlacementRequest]:
         """A request for each profile that a job is short of and may have executors of, the first in front."""
         requests, stuck = self._growing.requests(job), self._stuck.get(job.job.id, frozenset())
-        return [request for request in requests if request.profile not in stuck]
+        return (request for request in requests if request.profile not in stuck)
 
     def _placeable(self, request: PlacementRequest) -> PlacementRequest:
         """The request with the VMs that are no place for it."""
@@ -361,7 +362,7 @@ class WaitingLine:
         if len(stuck) < len(found):
             return "", ""
         quotas, whys = zip(*found.values(), strict=True)
-        return ("; ".join(dict.fromkeys(quotas)) if all(quotas) else ""), "; ".join(dict.fromkeys(whys))
+        return (some_of([*dict.fromkeys(quotas)]) if all(quotas) else ""), some_of([*dict.fromkeys(whys)])
 
     def tell(self, waiting: Waiting | None, now: float = 0.0, patience: float = 0.0) -> bool:
         """A policy told this job to wait, or none; one that does not wait any more is not told.

@@ -6,7 +6,8 @@ import pytest
 
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode, replay
-from environment.model.jobs.scale_up import bounded
+from environment.model.jobs import scale_up
+from environment.model.jobs.scale_up import MOST_PROFILES, bounded
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import task_states
@@ -209,6 +210,32 @@ def test_below_its_min_it_goes_before_new_jobs() -> None:
     world.decide()
     (rest,) = world.model.requests()
     assert (rest.job.id, rest.count, rest.again) == ("job-1", 1, False)
+
+
+def test_many_profiles_of_a_driver_do_not_hold_up_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand the first hundred count, an event makes few requests of them, and reasons stay short."""
+    asked = [ExecutorRequest(number, SIZE, 10_000 if number % 2 else 0) for number in range(1000)]
+    wants, said = bounded(dynamic(), asked)
+    assert len(wants) == MOST_PROFILES
+    assert [request.profile for request in wants[:3]] == [0, 1, 3]
+    told = (
+        "its driver asks for executors of 501 resource profiles, and gets those of the first 100; its driver"
+    )
+    assert said.startswith(told)
+    assert said.endswith("and its max is 20: it gets no more; and 498 more reasons")
+    assert bounded(dynamic(), asked[: 2 * MOST_PROFILES - 2])[1].startswith("its driver asks for 10,000 exec")
+    world, made = running(), 0
+    world.send(ev.ExecutorsAsked(world.now, "job-1", tuple(asked)))
+    make = scale_up._request
+
+    def counted(*of: object) -> object:
+        nonlocal made
+        made += 1
+        return make(*of)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(scale_up, "_request", counted)
+    world.submit(make_job("job-2"))
+    assert 0 < made < MOST_PROFILES
 
 
 def test_each_profile_gets_executors_of_its_size() -> None:
