@@ -23,7 +23,6 @@ from environment.resources import Resources
 from environment.scale_up import more_executors, pays
 from environment.types import Job, PlacementRequest
 
-
 #: Resource profiles of a job that get executors, and reasons that are quoted of as many.
 MOST_PROFILES, _TOLD = 100, 3
 
