@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 """Framework id and task or executor id."""
+#: Seconds until processes that started others while they were killed are killed again.
+_CLEAR_AGAIN = 0.05
 
 
 class Condition(Enum):
@@ -167,6 +169,12 @@ class Agent:
         else:
             self._deferred.append(action)
 
+    def leave(self, container: str) -> str | None:
+        """Take a container down, with all that it left behind; return a message if memory ran out."""
+        message = self.cell.leave(container)
+        self._clear()
+        return message
+
     def report(self, run: TaskRun, task_status: Json) -> None:
         """Queue a status of a task for the master."""
         if run.key not in self._runs or self._runs[run.key] is not run:
@@ -188,6 +196,10 @@ class Agent:
         return False
 
     # inside
+
+    def _clear(self) -> None:
+        if not self.cell.clear():
+            self.loop.call_later(_CLEAR_AGAIN, self._clear)
 
     def _register(self) -> None:
         if self.condition is not Condition.UP:

@@ -131,7 +131,7 @@ class CustomExecutor:
 
     def _exited(self, wait_status: int, container: str) -> None:
         self._host.processes.closed(container)
-        self._host.cell.leave(container)
+        self._host.leave(container)
         self._on_end(wait_status)
         for task_id in list(self._waiting):
             del self._waiting[task_id]

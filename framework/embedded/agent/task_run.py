@@ -264,7 +264,7 @@ class TaskRun:
         for checker in self._checkers:
             checker.stop()
         self.host.processes.closed(self._container_id)
-        memory_story = self.host.cell.leave(self._container_id)
+        memory_story = self.host.leave(self._container_id)
         if self.state == "TASK_KILLED":
             return
         if self._final is not None and self._final[2] == "REASON_EXECUTOR_TERMINATED":

@@ -49,6 +49,12 @@ class Cell(Protocol):
     def leave(self, container: str) -> str | None:
         """Take a container down once its first process has ended; return a message if memory ran out."""
 
+    def clear(self) -> bool:
+        """Kill processes that containers left behind; return whether all are gone.
+
+        To be repeated until they are: a process may start others between a look and a kill.
+        """
+
 
 class NoIsolation:
     """Tasks run without isolation, as processes of this machine."""
@@ -60,6 +66,10 @@ class NoIsolation:
     def leave(self, container: str) -> str | None:  # noqa: ARG002 (as in Cell)
         """Nothing is there to take down."""
         return None
+
+    def clear(self) -> bool:
+        """Nothing is known to be left."""
+        return True
 
 
 class VmCell:
@@ -82,7 +92,7 @@ class VmCell:
 
     def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
         """A command that enters the VM and then becomes `entry`."""
-        self._left = [group for group in self._left if not group.remove()]
+        self.clear()
         group = self._containers.get(container)
         if group is None:
             group = self._containers[container] = self.group.child(container)
@@ -107,3 +117,8 @@ class VmCell:
             return None
         limit = self.group.memory_limit_mib
         return f"Memory limit exceeded: the tasks of this VM needed more than its {limit} MB of memory"
+
+    def clear(self) -> bool:
+        """See `Cell`."""
+        self._left = [group for group in self._left if not group.remove()]
+        return not self._left

@@ -239,6 +239,43 @@ def test_tasks_run_in_their_vm_and_end_for_want_of_memory(tmp_path: Path) -> Non
     assert left_of(run) == []
 
 
+#: Processes that each start the next one and end, faster than they are found.
+CHAIN = """
+import os, sys
+os.setsid()
+if os.fork():
+    sys.exit()
+while True:
+    if os.fork():
+        os._exit(0)
+"""
+
+
+def test_what_a_task_leaves_behind_is_killed_until_it_is_gone(tmp_path: Path) -> None:
+    """Its first process has ended; the others claim to be of another task, and no task is started there."""
+    process, address, (_, state) = serve(tmp_path)
+    try:
+        if state.startswith("off"):
+            pytest.skip(f"VMs cannot be isolated here: {state}")
+        mesos = Mesos(address, tmp_path / "work", process)
+        known = b64encode(f"stoker:{(tmp_path / 'work.secret').read_text().strip()}".encode()).decode()
+        with Subscription(mesos, framework_info(), Authorization=f"Basic {known}") as scheduler:
+            first, second = scheduler.offers()
+            scheduler.launch(first, task("other", "echo $MESOS_CONTAINER_ID; exec sleep 1000", mem=64))
+            scheduler.update("other", "TASK_RUNNING")
+            said = mesos.sandbox("other") / "stdout"
+            until(said.read_text, said.parent)
+            (tmp_path / "chain.py").write_text(CHAIN)
+            begin = f"MESOS_CONTAINER_ID={said.read_text().strip()} {sys.executable} {tmp_path}/chain.py"
+            scheduler.launch(second, task("leaves", f"{begin}; {begin}; {begin}; {begin}; sleep 1", mem=64))
+            scheduler.update("leaves", "TASK_FINISHED")
+            until(lambda: len(containers(process.pid)) == 1)
+    finally:
+        process.kill()
+        process.communicate()
+        remove_leftovers()
+
+
 def assert_out_of_memory(status: dict[str, Any]) -> None:
     """Assert that the status, and the daemon's event from it, report a lack of memory."""
     assert (status["reason"], status["source"]) == ("REASON_CONTAINER_LIMITATION_MEMORY", "SOURCE_AGENT")
@@ -247,6 +284,13 @@ def assert_out_of_memory(status: dict[str, Any]) -> None:
     assert change.message.startswith(
         "Memory limit exceeded: the tasks of this VM needed more than its 256 MB"
     )
+
+
+def containers(pid: int) -> list[Path]:
+    """Groups of containers that this embedded Mesos has, also those that it has left."""
+    (record,) = [path for path in RECORDS.glob("*.json") if pid_of(path) == pid]
+    (cpu, _) = json.loads(record.read_text())["group"]
+    return [path for path in Path(cpu).glob("*/*") if path.is_dir()]
 
 
 def pid_of(record: Path) -> int:
