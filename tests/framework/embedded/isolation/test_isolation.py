@@ -264,7 +264,7 @@ def test_what_a_task_leaves_behind_is_killed_until_it_is_gone(tmp_path: Path) ->
             scheduler.launch(first, task("other", "echo $MESOS_CONTAINER_ID; exec sleep 1000", mem=64))
             scheduler.update("other", "TASK_RUNNING")
             said = mesos.sandbox("other") / "stdout"
-            until(said.read_text, said.parent)
+            until(said.read_text)
             (tmp_path / "chain.py").write_text(CHAIN)
             begin = f"MESOS_CONTAINER_ID={said.read_text().strip()} {sys.executable} {tmp_path}/chain.py"
             scheduler.launch(second, task("leaves", f"{begin}; {begin}; {begin}; {begin}; sleep 1", mem=64))
