@@ -37,9 +37,13 @@ def open_leases(connection: Connection, damages: Damages) -> list[Lease]:
 
 
 def paid_until(connection: Connection, since: float) -> list[tuple[str, float]]:
-    """VMs of leases that ended after `since`, by their provider's names, and when; in order of time."""
+    """VMs of leases that ended after `since`, by their provider's names, and when; in order of time.
+
+    Each is there under its lease's id as well.
+    """
     found = LEASES.all(connection, Damages(), leases.c.closed_at > since, order="closed_at")
-    return [(each.machine_id, each.closed_at) for each in found if each.machine_id and each.closed_at]
+    ended = [(each, each.closed_at) for each in found if each.machine_id and each.closed_at]
+    return [(name, at) for lease, at in ended for name in (lease.machine_id, lease.id)]
 
 
 def leases_of(

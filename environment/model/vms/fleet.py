@@ -274,6 +274,11 @@ class Fleet:
             self._end(lease, "closed" if closing else "lost", lease.reason if closing else why)
             if lease.machine_id and not closing:  # it may be there all the same, and its agent be at work
                 self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
+        for lease, machine in found.renamed:
+            lease.machine_id = machine.machine_id
+            self._places.mark(lease)
+            if lease.state == "closing":
+                self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
         for machine in found.orphans:
             self._close_orphan(machine)
 

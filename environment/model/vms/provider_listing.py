@@ -1,4 +1,4 @@
-"""Comparison of a provider's list with known leases: VMs opened late, missing VMs, and unknown ones.
+"""Comparison of a provider's list with known leases: VMs opened late, missing, renamed, and unknown ones.
 
 Lists are asked for now and then, answered late, and not complete right after a VM was opened. `fleet.py`
 acts on the differences.
@@ -21,10 +21,14 @@ _Times = tuple[tuple[str, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class FoundLeases:
-    """Leases with their entries in the provider's list, leases missing from it for long, and orphans."""
+    """Leases with their entries in the provider's list, leases missing from it for long, and orphans.
+
+    `renamed` are leases with VMs that have had another id for long.
+    """
 
     listed: tuple[tuple[Lease, Listed], ...]
     missing: tuple[Lease, ...]
+    renamed: tuple[tuple[Lease, Listed], ...]
     orphans: tuple[Listed, ...]
 
 
@@ -36,7 +40,7 @@ class Listings:
         self._seen: dict[str, float] = {}
         #: Since when it lists an unknown VM, by its own name of it.
         self._orphans: dict[str, float] = {}
-        #: Until when those of ended leases were paid for, by the same, in order of time; of a day.
+        #: Until when those of ended leases were paid for, by the same and by lease, in order of time; of a day.
         self._paid: dict[str, float] = {}
 
     def state(self) -> tuple[_Times, _Times, _Times]:
@@ -55,15 +59,21 @@ class Listings:
         """The lease has ended, at its `closed_at`; its VM may be listed again all the same."""
         self._seen.pop(lease.id, None)
         if lease.machine_id and lease.closed_at is not None:
-            self._paid.pop(lease.machine_id, None)
-            self._paid[lease.machine_id] = lease.closed_at
+            for name in (lease.machine_id, lease.id):
+                self._paid.pop(name, None)
+                self._paid[name] = lease.closed_at
             while self._paid[oldest := next(iter(self._paid))] < lease.closed_at - REMEMBERED:
                 del self._paid[oldest]
 
     def unpaid_since(self, machine: Listed, now: float) -> float:
-        """Since when a VM without a lease is to be paid for, by its provider's clock or ours."""
+        """Since when a VM without a lease is to be paid for, by its provider's clock or ours.
+
+        One under an ended lease is taken for that lease's own, whatever its id: a second one would have been
+        listed beside it.
+        """
         told = now if machine.opened_at is None else min(machine.opened_at, now)
-        return max(told, self._paid.get(machine.machine_id, 0.0), now - REMEMBERED)
+        paid = (self._paid.get(name, 0.0) for name in (machine.machine_id, machine.lease_id))
+        return max(told, *paid, now - REMEMBERED)
 
     def compare(self, event: MachinesListed, leases: Iterable[Lease], now: float) -> FoundLeases:
         """Compare a list with the leases that have not ended; an orphan is found once."""
@@ -71,24 +81,33 @@ class Listings:
         under: dict[str, list[Listed]] = {}
         for machine in event.machines:
             under.setdefault(machine.lease_id, []).append(machine)
-        listed, missing = [], []
+        own = {lease.machine_id for lease in leases}
+        listed, missing, renamed, doubtful = [], [], [], set()
         for lease in leases:
             machines = under.get(lease.id, ())
             its = [m for m in machines if lease.machine_id in ("", m.machine_id)]
+            others = [m for m in machines if m.machine_id not in own and m.state != "closing"]
             if its:
                 self._seen[lease.id] = now
                 listed.append((lease, its[0]))
             elif lease.state != "opening":
+                doubtful.add(lease.id)
                 since = self._seen.setdefault(lease.id, now)
-                if event.asked_at - since > options.VANISHED_AFTER:
+                if event.asked_at - since > options.VANISHED_AFTER and others:
+                    self._seen[lease.id] = now
+                    renamed.append((lease, min(others, key=lambda m: (m.opened_at or now, m.machine_id))))
+                elif event.asked_at - since > options.VANISHED_AFTER:
                     missing.append(lease)
-        known = {lease.machine_id for lease in leases} | {machine.machine_id for _, machine in listed}
-        had = {lease.id for lease in leases if lease.machine_id}
-        return FoundLeases(tuple(listed), tuple(missing), self._unknown(event, known, had))
+        known = own | {machine.machine_id for _, machine in (*listed, *renamed)}
+        had = {lease.id for lease in leases if lease.machine_id} - doubtful
+        unknown = self._unknown([m for m in event.machines if m.lease_id not in doubtful], event, known, had)
+        return FoundLeases(tuple(listed), tuple(missing), tuple(renamed), unknown)
 
-    def _unknown(self, event: MachinesListed, known: set[str], had: set[str]) -> tuple[Listed, ...]:
+    def _unknown(
+        self, machines: Iterable[Listed], event: MachinesListed, known: set[str], had: set[str]
+    ) -> tuple[Listed, ...]:
         """VMs that have been listed for long without a lease, or are a second VM of a lease."""
-        there = {m.machine_id: m for m in event.machines if m.machine_id not in known}
+        there = {m.machine_id: m for m in machines if m.machine_id not in known}
         there = {machine_id: m for machine_id, m in there.items() if m.state != "closing"}
         self._orphans = {i: self._orphans.get(i, event.asked_at) for i in there}
         since = event.asked_at - options.ORPHAN_GRACE

@@ -41,7 +41,7 @@ def test_leases_are_kept_until_they_cost_nothing_more(store: Store) -> None:
     ended = replace(first, state="closed", closed_at=99.0, charged=0.02)
     store.changes.save(Changes((), (), leases=(ended, replace(later, state="lost"))))
     assert store.vms.leases() == []
-    assert store.vms.paid_until(98.0) == [("vm-3", 99.0)]
+    assert store.vms.paid_until(98.0) == [("vm-3", 99.0), ("p-1.7", 99.0)]
     assert store.vms.paid_until(99.0) == []
 
 

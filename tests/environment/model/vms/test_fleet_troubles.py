@@ -261,6 +261,36 @@ def test_what_was_opened_twice_is_closed_once() -> None:
     assert world.lease("general-1").state == "up"
 
 
+def test_a_vm_with_another_id_is_its_leases_vm_after_a_while() -> None:
+    """It is neither closed nor paid for twice; nor is one that was closed under its former id."""
+    world = running()
+    lease = world.lease("general-1")
+    opened_at, before = lease.opened_at, lease.machine_id
+
+    def tell(*ids: str) -> list[str]:
+        world.wait(options.VANISHED_AFTER / 2 + 1.0)
+        machines = tuple(ev.Listed(lease.id, machine_id, "running", opened_at) for machine_id in ids)
+        return closes(world.send(ev.MachinesListed(world.now, world.now, machines)))
+
+    assert not tell(before)
+    assert not tell("new")
+    assert not tell("new")
+    assert not tell("new")
+    assert (lease.machine_id, lease.state) == ("new", "up")
+    assert [found.id for found in world.leases() if found.id.startswith(lease.id)] == [lease.id]
+    assert tell("new", before) == [f"{lease.id}/{before}"]
+    world.send(ev.LeaseClosed(world.now, f"{lease.id}/{before}"))
+    world.kill("job-1")
+    world.tell("killed", *world.open_tasks())
+    assert lease.id in closes(world.wait(100.0))
+    assert [tell("newest"), tell("newest"), tell("newest")].count([lease.id]) == 1
+    assert lease.machine_id == "newest"
+    world.send(ev.LeaseClosed(world.now, lease.id))
+    closed_at = world.now
+    again = ev.Listed(lease.id, "another", "running", opened_at)
+    assert closed_again(world, again).opened_at == closed_at
+
+
 def test_one_vm_that_is_named_for_two_leases_is_paid_for_and_closed_once() -> None:
     """Its provider opens none for the second: the pool is left alone, and the first one's job goes on."""
     world = waiting()
