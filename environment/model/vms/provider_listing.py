@@ -40,7 +40,7 @@ class Listings:
         self._seen: dict[str, float] = {}
         #: Since when it lists an unknown VM, by its own name of it.
         self._orphans: dict[str, float] = {}
-        #: Until when those of ended leases were paid for, by the same and by lease, in order of time; of a day.
+        #: Until when those of ended leases were paid for, by that and by lease, in order of time; of a day.
         self._paid: dict[str, float] = {}
 
     def state(self) -> tuple[_Times, _Times, _Times]:
