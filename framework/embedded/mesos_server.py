@@ -8,6 +8,8 @@ import os
 import resource
 import signal
 import socket
+import stat
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +29,8 @@ _ROUNDS_TO_CONNECT = 4
 _ALONE_SECONDS = 15.0  # chosen: more than an ending server takes to end its tasks
 _EVERYWHERE = frozenset({"", "0.0.0.0"})  # noqa: S104 (asked for by whoever starts it)
 _BEAT_SECONDS = 0.5
+#: Bytes of its log, which a daemon has it write to a file: it may run for years.
+_LONGEST_LOG = 16 << 20
 _FILES_WANTED = 8192  # chosen: streams, connections and sandbox files of thousands of tasks
 
 
@@ -102,13 +106,23 @@ async def _serve(
 
 
 async def _beat(path: Path) -> None:
-    """Show, as `since_beat` reads it, that the loop runs."""
+    """Show, as `since_beat` reads it, that the loop runs; bound the log meanwhile."""
     with path.open("wb") as file:
         while True:
             now = time.monotonic_ns()
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):  # ValueError: there is no standard error
                 os.utime(file.fileno(), ns=(now, now))
+                shorten_log(sys.stderr.fileno())
             await asyncio.sleep(_BEAT_SECONDS)
+
+
+def shorten_log(descriptor: int, most: int = _LONGEST_LOG) -> None:
+    """Empty a file that is appended to, once it has more than `most` bytes; OSError."""
+    status = os.fstat(descriptor)
+    appends = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
+    if appends and stat.S_ISREG(status.st_mode) and status.st_size > most:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, b"earlier lines were removed, as they were too many\n")
 
 
 class _Front:

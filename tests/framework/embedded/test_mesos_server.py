@@ -9,7 +9,7 @@ from pathlib import Path
 
 from framework.embedded.cluster import EmbeddedCluster
 from framework.embedded.master.routes import RouteAccess
-from framework.embedded.mesos_server import _Front
+from framework.embedded.mesos_server import _Front, shorten_log
 from framework.embedded.settings import MasterOptions
 from framework.host.listening_socket import listen
 from framework.host.request_guard import RequestGuard
@@ -46,3 +46,17 @@ if __name__ == "__main__":
     for rounds in range(5):
         asyncio.run(connect_and_end(rounds, Path(sys.argv[1])))
         gc.collect()
+
+
+def test_a_long_log_is_emptied_where_it_is_appended_to(tmp_path: Path) -> None:
+    """One that is short, or that another program may write elsewhere in, stays as it is."""
+    path = tmp_path / "log"
+    for mode, most, kept in (("ab", 10, False), ("ab", 100, True), ("r+b", 10, True)):
+        path.write_bytes(b"a line\n" * 10)
+        with path.open(mode) as log:
+            shorten_log(log.fileno(), most)
+        assert (path.read_bytes() == b"a line\n" * 10) is kept
+    with path.open("ab") as log:
+        shorten_log(log.fileno(), 10)
+        log.write(b"later\n")
+    assert path.read_text().splitlines() == ["earlier lines were removed, as they were too many", "later"]
