@@ -261,21 +261,21 @@ class VmProvisioner:
         told = {"call": errand.call, "lease": errand.lease_id, "why": why, "times": errand.tries}
         log.warning("the provider's call failed", outcome=outcome, pause=pause, **told)
         if errand.call == "open" and errand.last:
-            self._refuse(errand, "unavailable", errand.why)
+            self._refuse(errand, "unavailable", errand.why, certain=False)
             return
         if errand.call == "open" and outcome in _SAID_NO:
-            self._refuse(errand, _SAID_NO[outcome], why)
+            self._refuse(errand, _SAID_NO[outcome], why, certain=errand.tries == 1)
             return
         errand.why, lasted = why, time.monotonic() - errand.since
         errand.last = errand.tries >= MOST_TRIES or lasted >= LONGEST_TRIAL
         errand.due = time.monotonic() + pause
 
-    def _refuse(self, errand: _Errand, kind: Refusal, why: str) -> None:
-        """Report that a lease's VM is not opened, as far as is known."""
+    def _refuse(self, errand: _Errand, kind: Refusal, why: str, *, certain: bool = True) -> None:
+        """Report that a lease's VM is not opened; not `certain` after a try with an unknown outcome."""
         with self._lock:
             self._errands.pop(errand.key, None)
             self._troubles.pop(errand.key, None)
-        self._put(ev.LeaseRefused(self._now(), errand.lease_id, kind, why))
+        self._put(ev.LeaseRefused(self._now(), errand.lease_id, kind, why, certain))
 
     # ---- calls -----------------------------------------------------------------------------------
 

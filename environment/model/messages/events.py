@@ -290,11 +290,15 @@ class LeaseOpened(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeaseRefused(Event):
-    """The provider did not open the VM of a lease: the `kind` of refusal, and the provider's message."""
+    """The provider did not open the VM of a lease: the `kind` of refusal, and the provider's message.
+
+    Where that is not `certain`, an earlier request may have opened it.
+    """
 
     lease_id: str
     kind: Literal["capacity", "quota", "invalid", "unavailable"]
     message: str
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,13 +180,20 @@ class Fleet:
         self._places.mark(lease)
 
     def refused(self, event: ev.LeaseRefused) -> None:
-        """The provider does not open the VM of a lease."""
+        """The provider does not open the VM of a lease.
+
+        Where it may be open all the same, the lease goes on, with its place and its price, until it is known
+        that it is not.
+        """
         lease = self._places.lease(event.lease_id)
         if lease is None or lease.state not in ("opening", "closing"):
             return
         if lease.state == "opening":
             self._refuse(lease, event.message, for_good=event.kind == "invalid")
-        self._end(lease, "closed", f"refused: {event.message}")
+            if not event.certain:
+                self._close(lease, f"refused: {event.message}")
+        if event.certain:
+            self._end(lease, "closed", f"refused: {event.message}")
 
     def _refuse(self, lease: Lease, why: str, *, for_good: bool = False) -> None:
         """The VM of a lease will not come: leave its pool alone for a while."""

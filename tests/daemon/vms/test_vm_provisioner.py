@@ -158,6 +158,24 @@ def test_an_opening_is_given_up(offices: list[Office]) -> None:
     assert (at.asked("open"), at.provider.machines, at.machines.status.trouble) == (3, {}, "")
 
 
+def test_an_opening_that_may_have_been_carried_out_is_not_said_to_be_refused(offices: list[Office]) -> None:
+    """Where its VM cannot be looked for, and where the first of two requests had no answer."""
+    at = office(offices)
+    until(lambda: at.of(ev.MachinesListed), "nothing is listed for a while")
+    at.provider.script = lambda call, _: "fails after" if call == "open" else "fails"
+    at.machines.open(lease())
+    until(lambda: at.of(ev.LeaseRefused), "it is given up")
+    (told,) = at.of(ev.LeaseRefused)
+    assert (told.kind, told.message, told.certain) == ("unavailable", "the connection broke", False)
+    fates: Iterator[Fate] = iter(("fails after", "quota"))
+    other = office(offices)
+    until(lambda: other.of(ev.MachinesListed), "nothing is listed for a while")
+    other.provider.script = lambda call, _: next(fates) if call == "open" else "ok"
+    other.machines.open(lease())
+    until(lambda: other.of(ev.LeaseRefused), "it is refused")
+    assert [(event.kind, event.certain) for event in other.of(ev.LeaseRefused)] == [("quota", False)]
+
+
 def test_an_opening_of_which_only_the_answers_are_lost_is_one(offices: list[Office]) -> None:
     """Before it is given up it is looked for: its agent may be there by now, and a job on it."""
     at = office(offices, "fails after", "fails after", "fails after")

@@ -75,6 +75,27 @@ def test_a_refused_vm_is_left_alone_and_another_pool_is_taken() -> None:
     assert "until 131 s" in world.model.view().left_out["general-1"]
 
 
+def test_a_vm_that_may_be_open_keeps_its_place_until_it_is_known_to_be_closed() -> None:
+    """Else one after another would be opened for a job, and paid for, while the provider lists none."""
+    world = ElasticWorld(pools=places(1))
+    world.begin()
+    world.submit(make_job("job-1"))
+    (lease_id,) = opens(world.decide())
+    lease = world.lease("general-1")
+    unsure = ev.LeaseRefused(world.now, lease_id, "unavailable", "no answer", certain=False)
+    assert closes(world.send(unsure)) == [lease_id]
+    assert (lease.state, lease.reason) == ("closing", "refused: no answer")
+    assert "is being closed: refused: no answer" in world.model.view().left_out["general-1"]
+    world.send(unsure)
+    world.wait(options.REFUSED.longest)
+    assert lease in world.leases()
+    assert not opens(world.decide())
+    world.send(ev.MachinesListed(world.now, world.now, (ev.Listed(lease_id, "i-1", "running", world.now),)))
+    assert lease.opened_at is not None  # and so it is paid for
+    world.send(ev.LeaseClosed(world.now, lease_id))
+    assert len(opens(world.decide())) == 1
+
+
 def test_what_will_never_be_opened_is_left_alone_for_long() -> None:
     """A request that the provider does not understand is not repeated for long."""
     world = ElasticWorld(pools=places(1))
