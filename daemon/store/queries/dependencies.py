@@ -15,8 +15,9 @@ from daemon.store.rows.tables import jobs
 from environment.dependencies import After, End
 from environment.model.messages.states import ENDED_JOB
 
-#: Of a group, so many jobs that have not ended may be waited for.
-_MOST = 1000
+#: Jobs and arrays that a job may come after, however many its names mean; and so many of all jobs of an array
+#: together: the scheduling loop notes each of each.
+_MOST, _MOST_OF_ARRAY = 1000, 20_000
 
 
 class UnknownDependencyError(Exception):
@@ -32,12 +33,16 @@ def dependencies_of(
     """
     seen = sa.true() if submitter.sees_all else jobs.c.owner == submitter.name
     found: dict[str, After] = {}
-    for named in spec.after:
+    most = min(_MOST, _MOST_OF_ARRAY // (spec.count or 1))
+    for named in dict.fromkeys(spec.after):
         one = named if isinstance(named, Dependency) else Dependency(job=named)
         for after in _looked_up(connection, one, spec, seen):
             known = found.get(after.job)
             if known is None or known.when == "any":
                 found[after.job] = after
+        if len(found) > most:
+            whose = f"each of {spec.count} jobs of an array" if spec.count else "a job"
+            raise UnknownDependencyError(f"after: {whose} may come after {most} jobs and arrays at most")
     return tuple(found.values())
 
 
@@ -84,13 +89,14 @@ def _array(
     *,
     seen: sa.ColumnElement[bool] | None = None,
 ) -> After:
-    query = sa.select(jobs.c.number, jobs.c.state).where(jobs.c.array_of == number)
+    first, last = sa.func.min(jobs.c.number), sa.func.max(jobs.c.number).label("last")
+    query = sa.select(jobs.c.state, last).where(jobs.c.array_of == number).group_by(jobs.c.state)
     query = query if seen is None else query.where(seen)
-    rows = connection.execute(query.order_by(jobs.c.number)).all()
+    rows = connection.execute(query.order_by(first)).all()
     if not rows:
         raise UnknownDependencyError(f"after: there is no array {array_id}")
     ended = _end_of([row.state for row in rows])
-    return After(array_id, when, name, rows[-1].number - number + 1, ended)
+    return After(array_id, when, name, max(row.last for row in rows) - number + 1, ended)
 
 
 def _end_of(states: list[str]) -> str:

@@ -36,6 +36,8 @@ class Releases:
         self._open: dict[str, set[str]] = {}
         self._part_of: dict[str, dict[str, None]] = {}
         self._waiting: dict[str, dict[str, None]] = {}
+        #: What was found of dependencies, until a job ends: those of an array's jobs are the same.
+        self._found: dict[After, tuple[list[str], tuple[str, str] | None]] = {}
         #: Jobs that only their start time holds, the first in front; and those for which their array has no
         #: room.
         self._later: list[tuple[float, str]] = []
@@ -69,10 +71,11 @@ class Releases:
                 return _failed(after, *bad)
             if open_jobs:
                 unmet[after.job] = after
-                self._open.setdefault(after.job, set()).update(open_jobs)
                 self._waiting.setdefault(after.job, {})[job.job.id] = None
-                for other in open_jobs:
-                    self._part_of.setdefault(other, {})[after.job] = None
+                if after.job not in self._open:
+                    self._open[after.job] = set(open_jobs)
+                    for other in open_jobs:
+                        self._part_of.setdefault(other, {})[after.job] = None
         self._unmet[job.job.id] = unmet
         if unmet:
             self._roster.explain(job, _waits_for(unmet))
@@ -84,6 +87,8 @@ class Releases:
         """The jobs of these that have not ended, and the first that did not finish, with its state."""
         if after.ended:
             return [], None if after.ended == "finished" else (after.job, after.ended)
+        if (known := self._found.get(after)) is not None:
+            return known
         open_jobs: list[str] = []
         bad: tuple[str, str] | None = None
         for job_id in after.jobs:
@@ -94,6 +99,7 @@ class Releases:
             state = ends.get(job_id, "finished") if record is None else record.state
             if state != "finished" and bad is None:
                 bad = (job_id, state)
+        self._found[after] = open_jobs, bad
         return open_jobs, bad
 
     def _consider(self, job: JobRecord, at: float) -> bool:
@@ -119,6 +125,7 @@ class Releases:
 
         The latter have ended, too.
         """
+        self._found.clear()
         freed: dict[str, JobRecord] = {}
         failed: list[tuple[JobRecord, str]] = []
         over = [(job.job.id, job.state == "finished", job.state)]

@@ -13,6 +13,7 @@ from conf.schema.users import Role
 from daemon.auth.permits import Permit
 from daemon.core.identity import NOBODY, Person, Submitter
 from daemon.store.job_store import Store
+from daemon.store.queries import dependencies
 from daemon.store.queries.dependencies import UnknownDependencyError
 from daemon.store.queries.insert_jobs import IdempotencyConflictError, SubmittedSpec
 from environment.dependencies import After
@@ -116,6 +117,32 @@ def test_an_array_is_one_submission(store: Store) -> None:
     assert submit(store, after=["parts"]).job.after == (After("array-1", name="parts", members=3),)
     end(store, "finished", "job-1", "job-2", "job-3")
     assert submit(store, after=["array-1"]).job.after == (After("array-1", members=3, ended="finished"),)
+
+
+def test_a_jobs_dependencies_are_bounded_with_those_of_its_array(store: Store) -> None:
+    """The loop notes each of each job. What is named twice is looked up once."""
+    submit(store, count=50, group="many")
+    names = [f"job-{number}" for number in range(1, 51)]
+    told = "each of 1000 jobs of an array may come after 20 jobs and arrays at most"
+    for named in (names, {"group": "many"}, ["array-1", *names[:20]]):
+        with pytest.raises(UnknownDependencyError, match=told):
+            submit(store, count=1000, after=named)
+    assert len(submit(store, count=1000, after=names[:20]).job.after) == 20
+    assert len(submit(store, after=[{"group": "many"}, *names] * 10).job.after) == 50
+    submit(store, count=1000, group="more")
+    with pytest.raises(UnknownDependencyError, match="a job may come after 1000 jobs and arrays at most"):
+        submit(store, after=[{"group": "many"}, {"group": "more"}])
+
+
+def test_a_dependency_that_is_named_often_is_looked_up_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All submissions are stored one after the other, so that others would wait for a thousand look-ups."""
+    submit(store, count=3, group="many")
+    looked, look = list[Any](), dependencies._looked_up
+    monkeypatch.setattr(dependencies, "_looked_up", lambda *of: looked.append(of) or look(*of))
+    submit(store, after=[{"group": "many"}, "array-1", "job-1"] * 300)
+    assert len(looked) == 3
 
 
 def test_a_group_is_looked_at_as_one(store: Store) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from environment.dependencies import After, array_of
+from environment.dependencies import After, array_jobs, array_of
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
 from environment.model.messages import events as ev
@@ -288,3 +288,22 @@ def test_a_job_after_an_array_and_one_of_its_jobs_fails_once() -> None:
     assert world.job("job-3").state == "failed"
     end(world, "job-2")
     assert world.job("job-2").state == "finished"
+
+
+def test_an_array_after_an_array_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job of one looked through all jobs of the other; what was found holds until a job ends."""
+    world = world_of(*array(1, 30))
+    looked, look = list[str](), world.model.job
+    monkeypatch.setattr(
+        After, "jobs", property(lambda self: looked.append(self.job) or array_jobs(self.job, 30))
+    )
+    comes = After("array-1", members=30)
+    world.submit(*(after(31 + i, comes) for i in range(30)))
+    assert looked == ["array-1"]
+    world.kill("job-7")
+    assert look("job-40").reason.endswith("it comes after array-1, of which job-7 was killed")
+    world.submit(after(61, comes), after(62, After("array-1", "any", members=30)))
+    assert [look(f"job-{number}").state for number in (61, 62)] == ["failed", "queued"]
+    for number in {*range(1, 31)} - {7}:
+        world.kill(f"job-{number}")
+    assert waiting(world) == ["job-62"]
