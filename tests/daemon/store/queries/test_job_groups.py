@@ -140,7 +140,12 @@ def test_a_dependency_that_is_named_often_is_looked_up_once(
     """All submissions are stored one after the other, so that others would wait for a thousand look-ups."""
     submit(store, count=3, group="many")
     looked, look = list[Any](), dependencies._looked_up
-    monkeypatch.setattr(dependencies, "_looked_up", lambda *of: looked.append(of) or look(*of))
+
+    def noted(*of: Any) -> list[After]:
+        looked.append(of)
+        return look(*of)
+
+    monkeypatch.setattr(dependencies, "_looked_up", noted)
     submit(store, after=[{"group": "many"}, "array-1", "job-1"] * 300)
     assert len(looked) == 3
 

@@ -293,17 +293,20 @@ def test_a_job_after_an_array_and_one_of_its_jobs_fails_once() -> None:
 def test_an_array_after_an_array_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each job of one looked through all jobs of the other; what was found holds until a job ends."""
     world = world_of(*array(1, 30))
-    looked, look = list[str](), world.model.job
-    monkeypatch.setattr(
-        After, "jobs", property(lambda self: looked.append(self.job) or array_jobs(self.job, 30))
-    )
+    looked = list[str]()
+
+    def jobs(dependency: After) -> tuple[str, ...]:
+        looked.append(dependency.job)
+        return array_jobs(dependency.job, 30)
+
+    monkeypatch.setattr(After, "jobs", property(jobs))
     comes = After("array-1", members=30)
     world.submit(*(after(31 + i, comes) for i in range(30)))
     assert looked == ["array-1"]
     world.kill("job-7")
-    assert look("job-40").reason.endswith("it comes after array-1, of which job-7 was killed")
+    assert world.job("job-40").reason.endswith("it comes after array-1, of which job-7 was killed")
     world.submit(after(61, comes), after(62, After("array-1", "any", members=30)))
-    assert [look(f"job-{number}").state for number in (61, 62)] == ["failed", "queued"]
+    assert [world.job(f"job-{number}").state for number in (61, 62)] == ["failed", "queued"]
     for number in {*range(1, 31)} - {7}:
         world.kill(f"job-{number}")
     assert waiting(world) == ["job-62"]
