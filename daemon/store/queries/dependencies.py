@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.schema.job import Dependency
+from conf.util.counted import counted
 from daemon.core import job_ids
 from daemon.core.identity import NOBODY, Submitter
 from daemon.store.rows import tables
@@ -41,8 +42,9 @@ def dependencies_of(
             if known is None or known.when == "any":
                 found[after.job] = after
         if len(found) > most:
-            whose = f"each of {spec.count} jobs of an array" if spec.count else "a job"
-            raise UnknownDependencyError(f"after: {whose} may come after {most} jobs and arrays at most")
+            whose = f"a job of an array of {spec.count}" if spec.count else "a job"
+            told = f"{whose} may come after {counted(most, 'job')} and arrays at most"
+            raise UnknownDependencyError(f"after: {told}")
     return tuple(found.values())
 
 

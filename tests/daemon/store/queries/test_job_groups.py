@@ -123,14 +123,14 @@ def test_a_jobs_dependencies_are_bounded_with_those_of_its_array(store: Store) -
     """The loop notes each of each job. What is named twice is looked up once."""
     submit(store, count=50, group="many")
     names = [f"job-{number}" for number in range(1, 51)]
-    told = "each of 1000 jobs of an array may come after 20 jobs and arrays at most"
+    told = "a job of an array of 1000 may come after 20 jobs and arrays at most"
     for named in (names, {"group": "many"}, ["array-1", *names[:20]]):
         with pytest.raises(UnknownDependencyError, match=told):
             submit(store, count=1000, after=named)
     assert len(submit(store, count=1000, after=names[:20]).job.after) == 20
     assert len(submit(store, after=[{"group": "many"}, *names] * 10).job.after) == 50
     submit(store, count=1000, group="more")
-    with pytest.raises(UnknownDependencyError, match="a job may come after 1000 jobs and arrays at most"):
+    with pytest.raises(UnknownDependencyError, match="a job may come after 1,000 jobs and arrays at most"):
         submit(store, after=[{"group": "many"}, {"group": "more"}])
 
 
