@@ -42,8 +42,8 @@ def dependencies_of(
             if known is None or known.when == "any":
                 found[after.job] = after
         if len(found) > most:
-            whose = f"a job of an array of {spec.count}" if spec.count else "a job"
-            told = f"{whose} may come after {counted(most, 'job')} and arrays at most"
+            job = f"a job of an array of {spec.count}" if spec.count else "a job"
+            told = f"{job} may come after {counted(most, 'job')} and arrays at most"
             raise UnknownDependencyError(f"after: {told}")
     return tuple(found.values())
 
