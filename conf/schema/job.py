@@ -365,6 +365,11 @@ class JobSpec(Strict):
         return self.model_copy(update={"args": args, "env": env})
 
     @property
+    def array_bytes(self) -> int:
+        """Bytes of the specifications of an array's jobs, each of which is stored; 0 for a single job."""
+        return 0 if self.count is None else self.count * len(self.model_dump_json())
+
+    @property
     def most_retries(self) -> int:
         """Maximum number of restarts of its driver after failures."""
         return self.retries if self.retry is None else self.retry.times

@@ -21,6 +21,8 @@ from framework.spark.install.backend_jar import BackendJarError
 from framework.spark.property_values import size_mib
 from framework.spark.treatments import by_current_names
 
+#: Bytes of the specifications of an array, which are stored at once. Chosen: 8 KiB for each of 1000 jobs.
+_LARGEST_ARRAY = 8 << 20
 #: A limit of Python's memory in each executor.
 _PYTHON = "spark.executor.pyspark.memory"
 
@@ -81,6 +83,11 @@ class LaunchCheck:
         before submitting (bytes by hash), nothing is kept: those files are not looked up, but must be
         acceptable (RejectedError).
         """
+        if (size := spec.array_bytes) > _LARGEST_ARRAY:
+            raise ValueError(
+                f"count: the specifications of {spec.count} such jobs have {size:,} bytes, where "
+                f"{_LARGEST_ARRAY:,} are allowed: put long values into a file"
+            )
         here = driver_of(spec, self.config).on == "host" or self.config.vms_here
         rights = self.rights.of(submitter.unix_user, here=here)
         spark = self.homes.there(spec.spark)

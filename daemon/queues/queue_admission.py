@@ -1,5 +1,7 @@
 """Admission checks of a job's queue: it accepts jobs, the user is allowed, the job could run, there is room.
 
+One user's waiting jobs leave room for those of others.
+
 The cluster model decides the order within queues, and the limits that jobs wait for.
 """
 
@@ -11,7 +13,9 @@ from conf.schema import JobSpec, SpotUse, stricter
 from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from daemon.queues import tree
+from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.queues.job_limits import PER_USER, bounds_of
+from environment.queues.shares import ALL_QUEUES
 from environment.queues.types import Queues
 
 #: How many jobs wait in a queue, by its path, and of which user; None: of all.
@@ -109,6 +113,62 @@ class QueueAdmission:
                 self._coming[place] -= number
                 if self._coming[place] <= 0:
                     del self._coming[place]
+
+
+class WaitingShares:
+    """Jobs of users that wait, out of `most` at once. Every method may be called from any thread.
+
+    A user has at most half of the room that others leave. Operators have all of it, and so has everybody
+    where there are no users, as each job there may name any owner.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = Lock()
+        self._queued = 0
+        self._waiting: Waiting = lambda *_: 0
+        #: Accepted jobs that are not counted as waiting yet, by owner.
+        self._coming: Counter[str] = Counter()
+
+    def note(self, queued: int, waiting: Waiting | None) -> None:
+        """Set the number of jobs that wait, and the counter of each user's."""
+        with self._lock:
+            self._queued, self._waiting = queued, waiting or self._waiting
+
+    def enter(self, submitted: SubmittedSpec) -> RejectedError | None:
+        """Admit a job, or all of an array; return the reason when it is rejected."""
+        with self._lock:
+            if (full := self._full(submitted)) is None:
+                self._coming[submitted.spec.owner] += submitted.spec.count or 1
+            return full
+
+    def full(self, submitted: SubmittedSpec) -> RejectedError | None:
+        """Rejection that a job would get now; None when it would be admitted."""
+        with self._lock:
+            return self._full(submitted)
+
+    def leave(self, owner: str, number: int = 1) -> None:
+        """Discount admitted jobs that are now counted as waiting, or were never stored."""
+        with self._lock:
+            self._coming[owner] -= number
+            if self._coming[owner] <= 0:
+                del self._coming[owner]
+
+    def _full(self, submitted: SubmittedSpec) -> RejectedError | None:
+        if not submitted.submitter.name or submitted.submitter.raises:
+            return None
+        owner, number = submitted.spec.owner, submitted.spec.count or 1
+        own = self._waiting(ALL_QUEUES, owner) + self._coming[owner]
+        others = max(0, self._queued + self._coming.total() - own)
+        bound = max(1, (self._most - others) // 2)
+        if own + number <= bound:
+            return None
+        room = "no more" if own >= bound else f"room for {bound - own} more"
+        detail = (
+            f"{owner} has {counted(own, 'job')} waiting, and {room}: one user may have half of what others "
+            f"leave of {self._most} (max_queued_jobs)"
+        )
+        return RejectedError(429, "The queue is full", detail, {"Retry-After": PAUSE})
 
 
 def _places(path: str, user: str) -> list[tuple[str, str | None]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from daemon.queues import tree
 from environment.model.messages.records import JobRecord
+from environment.queues.shares import ALL_QUEUES
 
 
 class WaitingBook:
@@ -35,14 +36,14 @@ class WaitingBook:
                 continue
             self._queued ^= {job.id}
             step = 1 if queued else -1
-            for path in (job.queue, *tree.above(job.queue)):
+            for path in (ALL_QUEUES, job.queue, *tree.above(job.queue)):
                 for user in (None, job.owner):
                     self._counts[path, user] += step
                     if not self._counts[path, user]:
                         del self._counts[path, user]
 
     def waiting(self, path: str, user: str | None = None) -> int:
-        """Number of jobs waiting in a queue and below it, of a user or of all."""
+        """Number of jobs waiting in a queue and below it (`ALL_QUEUES`: in any), of a user or of all."""
         return self._counts.get((path, user), 0)
 
     def longest(self) -> Mapping[str, tuple[str, float]]:

@@ -24,6 +24,8 @@ from profiles.job_profile import JobProfile
 
 #: Id of a job that is only tried: behind all in any order, and no job's number gets so far.
 TRIED = "job-100000000000000000"
+#: Bytes of the specifications of an array from which it is stored in a transaction of its own.
+_LARGE = 1 << 20
 
 
 class Intake:
@@ -60,9 +62,9 @@ class Intake:
         #: Jobs that wait for a placement, as of the last event.
         self._queued = 0
         self._queues = queues
-        self._rooms = queue_admission.QueueAdmission()
-        #: Accepted jobs that are not among them yet, with queue and user where there are queues.
-        self._arriving: dict[str, tuple[str, str] | None] = {}
+        self._rooms, self._shares = queue_admission.QueueAdmission(), queue_admission.WaitingShares(most)
+        #: Accepted jobs that are not among them yet, with queue and user, and whether there are queues.
+        self._arriving: dict[str, tuple[str, str, bool]] = {}
 
     def note(
         self,
@@ -74,19 +76,30 @@ class Intake:
         """So many jobs wait now, so much may be had, and these jobs are among those that wait."""
         self._queued = queued
         self._fit.note(reach)
+        self._shares.note(queued, waiting)
         if waiting is not None:
             self._rooms.note(waiting)
         for job_id in arrived:
             if (place := self._arriving.pop(job_id, None)) is not None:
-                self._rooms.leave(*place)
+                self._leave(*place)
+
+    def _leave(self, queue: str, owner: str, in_queues: bool, number: int = 1) -> None:
+        self._shares.leave(owner, number)
+        if in_queues:
+            self._rooms.leave(queue, owner, number)
 
     def accept(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Accept jobs; see `Scheduler.submit`.
 
-        Those that fit are not kept waiting for a look at the VMs, nor any for sizes that others leave to us.
+        Those that fit are not kept waiting for a look at the VMs, nor any for sizes that others leave to us,
+        or for large arrays of others.
         """
-        slow = [each for each in submitted if is_searched(each.spec, self._profiles)]
-        for some in ([each for each in submitted if each not in slow], *([each] for each in slow)):
+        alone = [
+            each
+            for each in submitted
+            if is_searched(each.spec, self._profiles) or each.spec.array_bytes > _LARGE
+        ]
+        for some in ([each for each in submitted if each not in alone], *([each] for each in alone)):
             asked: dict[SubmittedSpec, SubmittedSpec] = {}
             for each in some:
                 try:
@@ -143,7 +156,7 @@ class Intake:
         if misfit is not None:
             self._look()
             misfit = self._fit.misfit(spec)
-        full = None if self._fitting([submitted]) else self._crowded()
+        full = self._shares.full(submitted) if self._fitting([submitted]) else self._crowded()
         if (refusal := misfit or full or self._rooms.full(queues, spec)) is not None:
             raise refusal
         try:
@@ -174,17 +187,24 @@ class Intake:
         admissions: dict[SubmittedSpec, Admission] = {each: self._crowded() for each in submitted[fits:]}
         queues, let_in = self._queues(), []
         for each in submitted[:fits]:
-            if (full := self._rooms.enter(queues, each.spec)) is not None:
+            if (full := self._enter(queues, each)) is not None:
                 admissions[each] = full
             else:
                 let_in.append(each)
         if let_in:
             new: set[SubmittedSpec] = set()
             admissions |= self._store_all(let_in, self._now(), new, in_queues=bool(queues))
-            for each in let_in if queues else ():
+            for each in let_in:
                 if each not in new:
-                    self._rooms.leave(each.spec.queue, each.spec.owner, each.spec.count or 1)
+                    self._leave(each.spec.queue, each.spec.owner, bool(queues), each.spec.count or 1)
         return admissions
+
+    def _enter(self, queues: Queues, submitted: SubmittedSpec) -> RejectedError | None:
+        if (full := self._shares.enter(submitted)) is not None:
+            return full
+        if (full := self._rooms.enter(queues, submitted.spec)) is not None:
+            self._shares.leave(submitted.spec.owner, submitted.spec.count or 1)
+        return full
 
     def _store_all(
         self, submitted: Sequence[SubmittedSpec], at: float, new: set[SubmittedSpec], *, in_queues: bool
@@ -210,8 +230,8 @@ class Intake:
             record, is_new = outcome
             if is_new:
                 new.add(each)
-                arriving, place = record.job.members(), (record.job.queue, record.job.owner)
-                self._arriving |= dict.fromkeys((job.id for job in arriving), place if in_queues else None)
+                arriving, place = record.job.members(), (record.job.queue, record.job.owner, in_queues)
+                self._arriving |= dict.fromkeys((job.id for job in arriving), place)
                 try:
                     if each.client is not None:
                         each.client.keep(record)

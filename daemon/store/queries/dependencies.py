@@ -8,7 +8,6 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.schema.job import Dependency
-from conf.util.counted import counted
 from daemon.core import job_ids
 from daemon.core.identity import NOBODY, Submitter
 from daemon.store.rows import tables
@@ -16,9 +15,11 @@ from daemon.store.rows.tables import jobs
 from environment.dependencies import After, End
 from environment.model.messages.states import ENDED_JOB
 
-#: Jobs and arrays that a job may come after, however many its names mean; and so many of all jobs of an array
-#: together: the scheduling loop notes each of each.
-_MOST, _MOST_OF_ARRAY = 1000, 20_000
+#: Of a group, so many jobs that have not ended may be waited for.
+_MOST = 1000
+#: Of all groups together, by one job, and by all jobs of an array: each of them keeps its own list. Chosen: a
+#: record of 300 KB, and some 10 MB of a store that nobody else can write to meanwhile.
+_MOST_OF_ONE, _MOST_OF_ARRAY = 5_000, 100_000
 
 
 class UnknownDependencyError(Exception):
@@ -33,18 +34,20 @@ def dependencies_of(
     Jobs that the submitter may not see count as missing.
     """
     seen = sa.true() if submitter.sees_all else jobs.c.owner == submitter.name
+    named = (each if isinstance(each, Dependency) else Dependency(job=each) for each in spec.after)
+    most = min(_MOST_OF_ONE, _MOST_OF_ARRAY // (spec.count or 1))
     found: dict[str, After] = {}
-    most = min(_MOST, _MOST_OF_ARRAY // (spec.count or 1))
-    for named in dict.fromkeys(spec.after):
-        one = named if isinstance(named, Dependency) else Dependency(job=named)
+    for one in dict.fromkeys(named):  # a group that is named again has all its jobs looked up again
         for after in _looked_up(connection, one, spec, seen):
             known = found.get(after.job)
             if known is None or known.when == "any":
                 found[after.job] = after
         if len(found) > most:
-            job = f"a job of an array of {spec.count}" if spec.count else "a job"
-            told = f"{job} may come after {counted(most, 'job')} and arrays at most"
-            raise UnknownDependencyError(f"after: {told}")
+            which = "each job of this array" if spec.count else "a job"
+            raise UnknownDependencyError(
+                f"after: {which} may come after {most:,} jobs, those of its groups counted one by one; "
+                "an array that it comes after counts as one"
+            )
     return tuple(found.values())
 
 
@@ -91,10 +94,10 @@ def _array(
     *,
     seen: sa.ColumnElement[bool] | None = None,
 ) -> After:
-    first, last = sa.func.min(jobs.c.number), sa.func.max(jobs.c.number).label("last")
-    query = sa.select(jobs.c.state, last).where(jobs.c.array_of == number).group_by(jobs.c.state)
+    query = sa.select(jobs.c.state, sa.func.max(jobs.c.number).label("last"))
+    query = query.where(jobs.c.array_of == number)
     query = query if seen is None else query.where(seen)
-    rows = connection.execute(query.order_by(first)).all()
+    rows = connection.execute(query.group_by(jobs.c.state).order_by(sa.func.min(jobs.c.number))).all()
     if not rows:
         raise UnknownDependencyError(f"after: there is no array {array_id}")
     ended = _end_of([row.state for row in rows])
@@ -102,7 +105,7 @@ def _array(
 
 
 def _end_of(states: list[str]) -> str:
-    """Common end state of jobs; empty while it is unknown."""
+    """Common end state of jobs, by all states that occur among them; empty while it is unknown."""
     bad = [state for state in states if state in ENDED_JOB and state != "finished"]
     if bad:
         return bad[0] if all(state in ENDED_JOB for state in states) else ""

@@ -19,6 +19,7 @@ from daemon.store.rows.database import StoreFullError
 from daemon.submission.admission import Intake
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import SpotTerms, Terms
+from environment.queues.shares import ALL_QUEUES
 from environment.queues.types import Queues, queues_of
 from environment.types import Job
 from tests.builders import make_vms
@@ -208,3 +209,34 @@ def test_without_queues_a_name_means_nothing(door: Door) -> None:
     door.queues = Queues()
     job = door("whatever it's called", "nobody", executors=9)
     assert (job.queue, job.priority, job.spot) == ("whatever it's called", 0, "allowed")
+
+
+def test_one_user_leaves_room_in_the_queue_for_others(door: Door) -> None:
+    """Each has half of what others leave; operators have all, as everybody has where there are no users."""
+    door.queues = Queues()
+    ann, bob = (Submitter(name, sees_all=False, raises=False) for name in ("ann", "bob"))
+    door("default", "ann", ann, count=40)
+    assert refused(lambda: door("default", "ann", ann, count=11)) == (
+        429,
+        "ann has 40 jobs waiting, and room for 10 more: one user may have half of what others leave of 100 "
+        "(max_queued_jobs)",
+    )
+    door("default", "ann", ann, count=10)
+    door("default", "bob", bob, count=25)
+    assert refused(lambda: door("default", "bob", bob))[0] == 429
+    door("default", "ann", Submitter("carol"), count=5)
+    door("default", "nobody", count=5)
+    assert refused(lambda: door("default", "ann", ann))[0] == 429
+
+
+def test_the_share_of_a_user_is_of_the_jobs_that_wait(door: Door) -> None:
+    """Those that have arrived are counted as the loop counts them, and as long as they wait."""
+    door.queues = Queues()
+    ann = Submitter("ann", sees_all=False, raises=False)
+    first = door("default", "ann", ann, count=50)
+    door.waiting[ALL_QUEUES, "ann"] = 50
+    door.note(*(job.id for job in door.arrived))
+    assert refused(lambda: door("default", "ann", ann))[0] == 429
+    door.waiting[ALL_QUEUES, "ann"] = 49
+    door.note()
+    assert door("default", "ann", ann).id > first.id

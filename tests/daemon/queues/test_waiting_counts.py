@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from daemon.queues.waiting_counts import WaitingBook
 from environment.model.messages.records import JobRecord
+from environment.queues.shares import ALL_QUEUES
 from environment.model.messages.states import JobState
 from tests.builders import make_job
 
@@ -23,6 +24,7 @@ def test_jobs_are_counted_in_their_queue_and_above_it() -> None:
     book.note([replace(first, reason="another")])
     assert [book.waiting(path) for path in ("prod", "prod.etl", "default", "dev", "x")] == [2, 1, 1, 0, 0]
     assert (book.waiting("prod", "ann"), book.waiting("prod", "cy")) == (1, 0)
+    assert (book.waiting(ALL_QUEUES), book.waiting(ALL_QUEUES, "ann")) == (3, 2)
     assert book.longest()["prod"] == ("job-1", 1.0)
     book.note([replace(first, state="placing")])
     assert (book.waiting("prod"), book.longest()["prod"]) == (1, ("job-2", 2.0))

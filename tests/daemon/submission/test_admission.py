@@ -388,3 +388,20 @@ def test_a_type_that_nobody_has_measured_is_told(door: Door) -> None:
     (other,) = door.intake.jobs.warnings("nosuchtype")
     assert other.endswith("its duration is guessed")
     assert door.intake.jobs.warnings("wordcount") == door.intake.jobs.warnings(JobSpec(app=APP).type) == []
+
+
+def test_the_jobs_of_an_array_are_no_larger_than_can_be_stored(door: Door) -> None:
+    """Each has its specification in the store: a request of a megabyte would become a gigabyte there."""
+    with pytest.raises(RejectedError, match="the specifications of 10 such jobs have 9,"):
+        door.submit(1, args=["x" * 30_000] * 31, count=10)
+    assert not door.store.jobs.page()
+    door.submit(1, args=["x" * 30_000] * 31)
+    assert door.submit(1, args=["x" * 30_000] * 20, count=9).job.array
+
+
+def test_large_arrays_are_stored_one_by_one(door: Door) -> None:
+    """Many at once would hold as much memory, and the store for as long, as one that is refused."""
+    large = asked_for(1, 1, args=("x" * 30_000,) * 12, count=3)
+    small = asked_for(1, 1)
+    told = [set(found) for found in door.intake.accept([*large, *small]) if found]
+    assert told == [set(small), {large[0]}, {large[1]}]

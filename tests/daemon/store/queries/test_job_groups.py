@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from conf.schema import JobSpec
 from conf.schema.users import Role
@@ -214,3 +215,30 @@ def test_no_circle_of_jobs_can_be_made(store: Store) -> None:
     assert submit(store, name="clean", after="load").job.after == (After("job-1", name="load"),)
     # That of the name which is there: another one than this.
     assert submit(store, name="load", after="clean").job.after == (After("job-2", name="clean"),)
+
+
+def test_a_group_that_is_named_often_is_looked_up_once(store: Store) -> None:
+    """Others wait for the store meanwhile."""
+    submit(store, group="nightly", count=100)
+    statements: list[str] = []
+    engine = store.jobs.new._access.database._engine
+    sa.event.listen(engine, "before_cursor_execute", lambda *told: statements.append(told[2]))
+    record = submit(store, name="after", after=[{"group": "nightly"}] * 1000)
+    assert len(record.job.after) == 100
+    assert len(statements) < 20
+
+
+def test_a_job_comes_after_no_more_than_can_be_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job of an array keeps its own list, so it may have fewer."""
+    monkeypatch.setattr(dependencies, "_MOST_OF_ONE", 8)
+    monkeypatch.setattr(dependencies, "_MOST_OF_ARRAY", 20)
+    for group in ("one", "two"):
+        submit(store, group=group, count=5)
+    both = [{"group": "one"}, {"group": "two"}]
+    with pytest.raises(UnknownDependencyError, match="a job may come after 8 jobs, those of its groups"):
+        submit(store, name="all", after=both)
+    submit(store, name="some", after=both[:1])
+    submit(store, name="few", after=both[:1], count=4)
+    with pytest.raises(UnknownDependencyError, match="each job of this array may come after 4 jobs"):
+        submit(store, name="many", after=both[:1], count=5)
+    submit(store, name="arrays", after=["array-1", "array-6"], count=5)
