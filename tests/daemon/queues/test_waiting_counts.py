@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from daemon.queues.waiting_counts import WaitingBook
 from environment.model.messages.records import JobRecord
-from environment.queues.shares import ALL_QUEUES
 from environment.model.messages.states import JobState
+from environment.queues.shares import ALL_QUEUES
 from tests.builders import make_job
 
 
