@@ -35,8 +35,8 @@ from environment.model.messages.states import ENDED_JOB
 
 #: Jobs that are not over, and that are: the newest. Others are found in lists, page by page.
 MOST_OPEN, MOST_ENDED = 20_000, 1000
-#: Jobs read from the store at once, and rows in one message.
-_PAGE = 500
+#: Jobs read from the store at once, each of which may come after thousands; and rows in one message.
+_READ, _PAGE = 100, 500
 #: How many jobs at the head of the queue are told in their order.
 _LINE = 200
 #: Where in a job's row the reason is.
@@ -172,9 +172,9 @@ class PageScene:
         rows: list[JobRow] = []
         more = True
         while more and len(rows) < most:
-            found = self._store.jobs.page(states=states, limit=_PAGE, before=rows[-1].id if rows else None)
+            found = self._store.jobs.page(states=states, limit=_READ, before=rows[-1].id if rows else None)
             rows += map(job_row, found)
-            more = len(found) == _PAGE
+            more = len(found) == _READ
         with self._lock:
             self._take({row.id: row for row in reversed(rows)})
 

@@ -6,17 +6,19 @@ The cluster model decides the order within queues, and the limits that jobs wait
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 
 from conf.schema import JobSpec, SpotUse, stricter
 from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from daemon.queues import tree
+from daemon.queues.waiting_counts import weight
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.queues.job_limits import PER_USER, bounds_of
 from environment.queues.shares import ALL_QUEUES
 from environment.queues.types import Queues
+from environment.types import Job
 
 #: How many jobs wait in a queue, by its path, and of which user; None: of all.
 Waiting = Callable[[str, str | None], int]
@@ -119,27 +121,25 @@ class WaitingShares:
     """Jobs of users that wait, out of `most` at once. Every method may be called from any thread.
 
     A user has at most half of the room that others leave. Operators have all of it, and so has everybody
-    where there are no users, as each job there may name any owner.
+    where there are no users, as each job there may name any owner. Numbers are weights of jobs.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = Lock()
-        self._queued = 0
         self._waiting: Waiting = lambda *_: 0
         #: Accepted jobs that are not counted as waiting yet, by owner.
         self._coming: Counter[str] = Counter()
 
-    def note(self, queued: int, waiting: Waiting | None) -> None:
-        """Set the number of jobs that wait, and the counter of each user's."""
-        with self._lock:
-            self._queued, self._waiting = queued, waiting or self._waiting
+    def note(self, waiting: Waiting) -> None:
+        """Set the counter of waiting jobs."""
+        self._waiting = waiting
 
     def enter(self, submitted: SubmittedSpec) -> RejectedError | None:
         """Admit a job, or all of an array; return the reason when it is rejected."""
         with self._lock:
             if (full := self._full(submitted)) is None:
-                self._coming[submitted.spec.owner] += submitted.spec.count or 1
+                self._coming[submitted.spec.owner] += _weight(submitted.spec)
             return full
 
     def full(self, submitted: SubmittedSpec) -> RejectedError | None:
@@ -147,8 +147,20 @@ class WaitingShares:
         with self._lock:
             return self._full(submitted)
 
-    def leave(self, owner: str, number: int = 1) -> None:
-        """Discount admitted jobs that are now counted as waiting, or were never stored."""
+    def store(self, spec: JobSpec, jobs: Sequence[Job]) -> None:
+        """Count the jobs that an admitted one became: by now it is known how many they come after."""
+        with self._lock:
+            self._coming[spec.owner] += sum(map(weight, jobs)) - _weight(spec)
+
+    def arrive(self, job: Job) -> None:
+        """Discount a job that is now counted as waiting."""
+        self._discount(job.owner, weight(job))
+
+    def leave(self, spec: JobSpec) -> None:
+        """Discount an admitted job that was not stored."""
+        self._discount(spec.owner, _weight(spec))
+
+    def _discount(self, owner: str, number: int) -> None:
         with self._lock:
             self._coming[owner] -= number
             if self._coming[owner] <= 0:
@@ -157,18 +169,23 @@ class WaitingShares:
     def _full(self, submitted: SubmittedSpec) -> RejectedError | None:
         if not submitted.submitter.name or submitted.submitter.raises:
             return None
-        owner, number = submitted.spec.owner, submitted.spec.count or 1
+        owner = submitted.spec.owner
         own = self._waiting(ALL_QUEUES, owner) + self._coming[owner]
-        others = max(0, self._queued + self._coming.total() - own)
+        others = max(0, self._waiting(ALL_QUEUES, None) + self._coming.total() - own)
         bound = max(1, (self._most - others) // 2)
-        if own + number <= bound:
+        if own + _weight(submitted.spec) <= bound:
             return None
         room = "no more" if own >= bound else f"room for {bound - own} more"
         detail = (
             f"{owner} has {counted(own, 'job')} waiting, and {room}: one user may have half of what others "
-            f"leave of {self._most} (max_queued_jobs)"
+            f"leave of {self._most} (max_queued_jobs), and a job counts once more for every ten jobs that "
+            "it comes after"
         )
         return RejectedError(429, "The queue is full", detail, {"Retry-After": PAUSE})
+
+
+def _weight(spec: JobSpec) -> int:
+    return (spec.count or 1) * weight(spec)
 
 
 def _places(path: str, user: str) -> list[tuple[str, str | None]]:

@@ -6,9 +6,22 @@ The cluster model decides which job is next.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from conf.schema import JobSpec
 from daemon.queues import tree
 from environment.model.messages.records import JobRecord
 from environment.queues.shares import ALL_QUEUES
+from environment.types import Job
+
+#: Jobs that a job comes after, and labels of it, that take as much memory as one more job.
+_ONE_MORE = 10
+
+
+def weight(job: Job | JobSpec) -> int:
+    """As how many jobs one counts in a user's share: by what the daemon has of it in memory while it waits.
+
+    A specification knows the groups that it comes after, not yet the jobs of these.
+    """
+    return 1 + (len(job.after) + len(job.labels)) // _ONE_MORE
 
 
 class WaitingBook:
@@ -35,15 +48,15 @@ class WaitingBook:
             if queued == (job.id in self._queued):
                 continue
             self._queued ^= {job.id}
-            step = 1 if queued else -1
             for path in (ALL_QUEUES, job.queue, *tree.above(job.queue)):
+                step = weight(job) if path == ALL_QUEUES else 1
                 for user in (None, job.owner):
-                    self._counts[path, user] += step
+                    self._counts[path, user] += step if queued else -step
                     if not self._counts[path, user]:
                         del self._counts[path, user]
 
     def waiting(self, path: str, user: str | None = None) -> int:
-        """Number of jobs waiting in a queue and below it (`ALL_QUEUES`: in any), of a user or of all."""
+        """Number of jobs waiting in a queue and below it, of a user or of all; `ALL_QUEUES`: their weight."""
         return self._counts.get((path, user), 0)
 
     def longest(self) -> Mapping[str, tuple[str, float]]:

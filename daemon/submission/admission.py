@@ -63,8 +63,8 @@ class Intake:
         self._queued = 0
         self._queues = queues
         self._rooms, self._shares = queue_admission.QueueAdmission(), queue_admission.WaitingShares(most)
-        #: Accepted jobs that are not among them yet, with queue and user, and whether there are queues.
-        self._arriving: dict[str, tuple[str, str, bool]] = {}
+        #: Accepted jobs that are not among them yet, and whether there are queues.
+        self._arriving: dict[str, tuple[Job, bool]] = {}
 
     def note(
         self,
@@ -76,17 +76,15 @@ class Intake:
         """So many jobs wait now, so much may be had, and these jobs are among those that wait."""
         self._queued = queued
         self._fit.note(reach)
-        self._shares.note(queued, waiting)
         if waiting is not None:
             self._rooms.note(waiting)
+            self._shares.note(waiting)
         for job_id in arrived:
-            if (place := self._arriving.pop(job_id, None)) is not None:
-                self._leave(*place)
-
-    def _leave(self, queue: str, owner: str, in_queues: bool, number: int = 1) -> None:
-        self._shares.leave(owner, number)
-        if in_queues:
-            self._rooms.leave(queue, owner, number)
+            job, in_queues = self._arriving.pop(job_id, (None, False))
+            if job is not None:
+                self._shares.arrive(job)
+            if job is not None and in_queues:
+                self._rooms.leave(job.queue, job.owner)
 
     def accept(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Accept jobs; see `Scheduler.submit`.
@@ -196,14 +194,16 @@ class Intake:
             admissions |= self._store_all(let_in, self._now(), new, in_queues=bool(queues))
             for each in let_in:
                 if each not in new:
-                    self._leave(each.spec.queue, each.spec.owner, bool(queues), each.spec.count or 1)
+                    self._shares.leave(each.spec)
+                if each not in new and queues:
+                    self._rooms.leave(each.spec.queue, each.spec.owner, each.spec.count or 1)
         return admissions
 
     def _enter(self, queues: Queues, submitted: SubmittedSpec) -> RejectedError | None:
         if (full := self._shares.enter(submitted)) is not None:
             return full
         if (full := self._rooms.enter(queues, submitted.spec)) is not None:
-            self._shares.leave(submitted.spec.owner, submitted.spec.count or 1)
+            self._shares.leave(submitted.spec)
         return full
 
     def _store_all(
@@ -230,8 +230,9 @@ class Intake:
             record, is_new = outcome
             if is_new:
                 new.add(each)
-                arriving, place = record.job.members(), (record.job.queue, record.job.owner, in_queues)
-                self._arriving |= dict.fromkeys((job.id for job in arriving), place)
+                arriving = record.job.members()
+                self._arriving |= {job.id: (job, in_queues) for job in arriving}
+                self._shares.store(each.spec, arriving)
                 try:
                     if each.client is not None:
                         each.client.keep(record)

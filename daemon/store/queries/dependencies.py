@@ -18,8 +18,8 @@ from environment.model.messages.states import ENDED_JOB
 #: Of a group, so many jobs that have not ended may be waited for.
 _MOST = 1000
 #: Of all groups together, by one job, and by all jobs of an array: each of them keeps its own list. Chosen: a
-#: record of 300 KB, and some 10 MB of a store that nobody else can write to meanwhile.
-_MOST_OF_ONE, _MOST_OF_ARRAY = 5_000, 100_000
+#: record of 100 KB, and some 10 MB of a store that nobody else can write to meanwhile.
+_MOST_OF_ONE, _MOST_OF_ARRAY = 2_000, 100_000
 
 
 class UnknownDependencyError(Exception):

@@ -38,6 +38,7 @@ from daemon.core.status import (
 )
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
+from daemon.http.routes.jobs import jobs
 from daemon.schemas.policies import comparison_body
 from daemon.store.job_store import Store
 from daemon.store.queries.stored_jobs import StoredJobs
@@ -351,6 +352,22 @@ def test_pages(api: Api) -> None:
     assert seen == ["job-5", "job-4", "job-3", "job-2", "job-1"]
     states = api("GET", "/v1/jobs?state=running&state=failed").json()
     assert states == {"jobs": [], "next": None}
+
+
+def test_a_list_of_jobs_that_come_after_many_is_cut(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a list would take as much memory as the daemon has; `next` leads to the other jobs."""
+    monkeypatch.setattr(jobs, "_PART", 2)
+    monkeypatch.setattr(jobs, "_MOST_AFTER", 3)
+    for _ in range(2):
+        submit(api)
+    for _ in range(4):
+        submit(api, after=[{"job": "job-1", "when": "any"}, {"job": "job-2", "when": "any"}])
+    page = api("GET", "/v1/jobs?limit=1000").json()
+    assert ([job["id"] for job in page["jobs"]], page["next"]) == (["job-6", "job-5"], "job-5")
+    page = api("GET", f"/v1/jobs?limit=1000&before={page['next']}").json()
+    assert ([job["id"] for job in page["jobs"]], page["next"]) == (["job-4", "job-3"], "job-3")
+    page = api("GET", f"/v1/jobs?limit=1000&before={page['next']}").json()
+    assert ([job["id"] for job in page["jobs"]], page["next"]) == (["job-2", "job-1"], None)
 
 
 @pytest.mark.parametrize(("method", "path"), [("DELETE", "/v1/jobs/job-1"), ("POST", "/v1/jobs/job-1/kill")])

@@ -219,7 +219,7 @@ def test_one_user_leaves_room_in_the_queue_for_others(door: Door) -> None:
     assert refused(lambda: door("default", "ann", ann, count=11)) == (
         429,
         "ann has 40 jobs waiting, and room for 10 more: one user may have half of what others leave of 100 "
-        "(max_queued_jobs)",
+        "(max_queued_jobs), and a job counts once more for every ten jobs that it comes after",
     )
     door("default", "ann", ann, count=10)
     door("default", "bob", bob, count=25)
@@ -234,9 +234,26 @@ def test_the_share_of_a_user_is_of_the_jobs_that_wait(door: Door) -> None:
     door.queues = Queues()
     ann = Submitter("ann", sees_all=False, raises=False)
     first = door("default", "ann", ann, count=50)
-    door.waiting[ALL_QUEUES, "ann"] = 50
+    door.waiting |= {(ALL_QUEUES, "ann"): 50, (ALL_QUEUES, None): 50}
     door.note(*(job.id for job in door.arrived))
     assert refused(lambda: door("default", "ann", ann))[0] == 429
-    door.waiting[ALL_QUEUES, "ann"] = 49
+    door.waiting |= {(ALL_QUEUES, "ann"): 49, (ALL_QUEUES, None): 49}
     door.note()
     assert door("default", "ann", ann).id > first.id
+
+
+def test_a_job_after_many_others_counts_as_many(door: Door) -> None:
+    """The daemon has the names of all of these in memory for each job, while it waits."""
+    door.queues = Queues()
+    ann = Submitter("ann", sees_all=False, raises=False)
+    door("default", "ann", ann, count=30, group="many")
+    door("default", "ann", ann, after=["array-1"], count=9)
+    after = {"after": [{"group": "many"}], "count": 2}
+    door("default", "ann", ann, **after)  # 39 and 2, as far as known, and then 39 and 8
+    assert (
+        "ann has 47 jobs waiting, and room for 3 more"
+        in refused(lambda: door("default", "ann", ann, count=4))[1]
+    )
+    for job in door.arrived:
+        door.note(job.id)
+    door("default", "ann", ann, count=50)

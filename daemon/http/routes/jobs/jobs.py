@@ -26,6 +26,9 @@ from daemon.store.job_store import Store
 from daemon.store.queries.job_groups import GroupSum
 from environment.model.messages.records import ExecutorRecord, JobRecord
 
+#: Jobs of a list that are read at once; and jobs that those of one list come after together, beyond which it
+#: is cut: one may come after thousands.
+_PART, _MOST_AFTER = 100, 10_000
 #: A group in a path.
 GroupName = Annotated[str, Path(description="The group's name, or an array's id, such as array-12.")]
 #: A job in a path.
@@ -58,17 +61,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         permit = permit_of(request)
         if (owners := permit.owners(query.owner)) is None:
             return job_schemas.JobList(jobs=[], next=None)
-        records = store.jobs.page(
-            states=query.state,
-            owners=owners,
-            queues=query.queue,
-            types=query.type,
-            group=query.group,
-            labels=_labels(query.label),
-            limit=query.limit,
-            before=query.before,
-            newest_first=query.order == "newest",
-        )
+        records, more = _page(store, query, owners)
         live = leadership.live()
         told, due, expected = told_of(live, store, permit, records), live.due(), live.estimates()
         return job_schemas.JobList(
@@ -78,7 +71,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
                 )
                 for record in records
             ],
-            next=records[-1].job.id if len(records) == query.limit else None,
+            next=records[-1].job.id if more else None,
         )
 
     @app.get("/v1/groups/{group}")
@@ -175,6 +168,31 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
             raise RejectedError(404, "No driver's UI", f"{job_id} is {record.state}: no driver shows a UI")
         query = request.scope["query_string"].decode("latin-1")
         return await uis.get(shown, f"/v1/jobs/{job_id}/ui", path, query, record.job.owner)
+
+
+def _page(store: Store, query: queries.JobsQuery, owners: Collection[str]) -> tuple[list[JobRecord], bool]:
+    """Jobs of a page, and whether others may follow. It is shorter where they come after many others."""
+    labels, before = _labels(query.label), query.before
+    records: list[JobRecord] = []
+    while (left := query.limit - len(records)) > 0:
+        part = store.jobs.page(
+            states=query.state,
+            owners=owners,
+            queues=query.queue,
+            types=query.type,
+            group=query.group,
+            labels=labels,
+            limit=min(left, _PART),
+            before=before,
+            newest_first=query.order == "newest",
+        )
+        records += part
+        if len(part) < min(left, _PART):
+            return records, False
+        before = part[-1].job.id
+        if sum(len(record.job.after) for record in records) > _MOST_AFTER:
+            break
+    return records, True
 
 
 def _now(record: JobRecord, due: Mapping[str, Mapping[str, float]]) -> JobRecord:
