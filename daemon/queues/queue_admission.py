@@ -24,11 +24,18 @@ from environment.types import Job
 Waiting = Callable[[str, str | None], int]
 #: After how many seconds a submission to a full queue may be tried again.
 PAUSE = "30"
+#: Levels of a queue's name where there are no queues, so that any name is taken: jobs are counted at each.
+_DEEPEST = 10
 
 
 def check(queues: Queues, spec: JobSpec) -> None:
     """Raise RejectedError when the job's queue accepts no such job on any cluster."""
     if not queues:
+        if (levels := spec.queue.count(".") + 1) > _DEEPEST:
+            detail = (
+                f"queue: a queue is at most {_DEEPEST} levels deep, with dots between them, found {levels}"
+            )
+            raise RejectedError(422, "No such queue", detail)
         return
     queue = queues.get(spec.queue)
     if queue is None or spec.queue not in queues.leaves:

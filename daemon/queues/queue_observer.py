@@ -36,7 +36,7 @@ class QueueWatch:
         self.sight = sight_of(model, self._book)
         if self.sight is not None:
             self._allowances.observe(self.sight.standings)
-        self.waits_since = min((since for _, since in self._book.longest().values()), default=None)
+        self.waits_since = self._book.waits_since()
         self._next_look = next_look(began, time.monotonic())
 
     def take_news(self, model: ClusterModel) -> tuple[list[HistoryEvent], dict[str, str]]:

@@ -69,6 +69,13 @@ class WaitingBook:
                     found[path] = job_id, since
         return found
 
+    def waits_since(self) -> float | None:
+        """Since when the job waits that waits for longest; None where none does.
+
+        Without queues each job may name one of its own: one look at each has to do.
+        """
+        return min((next(iter(jobs.values())) for jobs in self._jobs.values()), default=None)
+
     def queues(self) -> list[str]:
         """The queues in which jobs wait, as these name them."""
         return list(self._jobs)

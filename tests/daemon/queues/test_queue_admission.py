@@ -257,3 +257,13 @@ def test_a_job_after_many_others_counts_as_many(door: Door) -> None:
     for job in door.arrived:
         door.note(job.id)
     door("default", "ann", ann, count=50)
+
+
+def test_without_queues_a_name_is_not_deep(door: Door) -> None:
+    """The daemon counts jobs at each level, and there may be as many names as jobs."""
+    door.queues = Queues()
+    assert door(".".join("a" * 10)).queue == "a.a.a.a.a.a.a.a.a.a"
+    assert refused(lambda: door(".".join("a" * 11))) == (
+        422,
+        "queue: a queue is at most 10 levels deep, with dots between them, found 11",
+    )
