@@ -54,6 +54,9 @@ _ABOUT_THE_NEXT = (
     tarfile.GNUTYPE_LONGLINK,
 )
 _LONGEST_HEADER = 1 << 16
+#: So many of them in a row, and so many that are about all members behind them. Chosen: writers make two, and
+#: one.
+_MOST_HEADERS = 16
 #: Bytes read at once of a file or of an object.
 _BUFFER = 1 << 20
 
@@ -158,15 +161,33 @@ def _walked(folder: Path, name: str, unpacking: "_Unpacking") -> Iterator[_File 
 
 
 class _Header(tarfile.TarInfo):
-    """A member's header; ReadError for a name or attributes that are too long."""
+    """A member's header; ReadError for what fills the memory: long or endless attributes, lists of holes.
+
+    For one archive, of which it counts the headers: make a class for each.
+    """
+
+    _in_a_row = _for_all = 0
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """See `tarfile`."""
+        """See `tarfile`, which reads the header behind one about the next by calling itself."""
         found = super().frombuf(buf, encoding, errors)
-        if found.type in _ABOUT_THE_NEXT and found.size > _LONGEST_HEADER:
+        about = found.type in _ABOUT_THE_NEXT
+        if about and found.size > _LONGEST_HEADER:
             raise tarfile.ReadError(f"a name or attributes of {found.size} bytes")
+        cls._in_a_row = cls._in_a_row + 1 if about else 0
+        cls._for_all += found.type == tarfile.XGLTYPE
+        if max(cls._in_a_row, cls._for_all) > _MOST_HEADERS:
+            raise tarfile.ReadError(f"more than {_MOST_HEADERS} headers with names and attributes of others")
+        if found.type == tarfile.GNUTYPE_SPARSE:
+            cls._sparse()
         return found
+
+    @staticmethod
+    def _sparse(*_: object) -> None:
+        raise tarfile.ReadError("a sparse file; make the archive without --sparse")
+
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _sparse
 
 
 class _Unpacking:
@@ -204,9 +225,13 @@ class _Unpacking:
         found = []
         with (
             os.fdopen(open_regular(path), "rb") as file,
-            tarfile.open(fileobj=_stream(file), mode="r|*", tarinfo=_Header) as archive,
+            tarfile.open(
+                fileobj=_stream(file), mode="r|*", tarinfo=type("_Counted", (_Header,), {})
+            ) as archive,
         ):
             for member in archive:
+                if member.size < 0:  # which would raise the limit of all other archives
+                    raise ValueError(f"a member of {member.size} bytes")
                 number = next(self._numbers)
                 self._left -= member.size
                 if self._left < 0 or number >= _MOST_MEMBERS:

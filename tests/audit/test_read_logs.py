@@ -324,6 +324,48 @@ def test_archives_in_one_another_have_one_limit(tmp_path: Path) -> None:
     assert "it lies in 4 others" in unread.why
 
 
+def header(size: int, kind: bytes, content: bytes = b"") -> bytes:
+    """A member of an archive."""
+    told = tarfile.TarInfo("log")
+    told.size, told.type = size, kind
+    return told.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % 512)
+
+
+def attributes(**pairs: str) -> bytes:
+    """A header with attributes of the next member, each shorter than a hundred characters."""
+    lines = (f" {name.replace('_', '.')}={value}\n" for name, value in pairs.items())
+    content = "".join(f"{len(line) + 2}{line}" for line in lines).encode()
+    return header(len(content), tarfile.XHDTYPE, content)
+
+
+#: Archives that would fill the memory, end the command, or raise the limit of all others.
+HEADERS = {
+    "a thousand names": (header(5, tarfile.GNUTYPE_LONGNAME, b"abcd\0") * 1000, "more than 16 headers"),
+    "a thousand attributes": (attributes(comment="12345") * 1000, "more than 16 headers"),
+    "attributes of all": (
+        header(12, tarfile.XGLTYPE, b"12 a=123456\n") * 9 + header(0, tarfile.REGTYPE)
+        + header(12, tarfile.XGLTYPE, b"12 a=123456\n") * 9,
+        "more than 16 headers",
+    ),
+    "below nothing": (attributes(size="-1000000") + header(0, tarfile.REGTYPE), "a member of -1000000 bytes"),
+    "holes": (
+        attributes(GNU_sparse_major="1", GNU_sparse_minor="0", GNU_sparse_realsize="10")
+        + header(1 << 20, tarfile.REGTYPE, b"100000\n" + b"0\n" * 200_000),
+        "a sparse file",
+    ),
+    "holes of GNU": (header(512, tarfile.GNUTYPE_SPARSE, bytes(512)), "a sparse file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", HEADERS)
+def test_no_headers_of_an_archive_fill_the_memory_or_end_the_command(content: str, tmp_path: Path) -> None:
+    """Names and attributes in a row are read by a call in a call, and lists of holes have no end."""
+    packed, why = HEADERS[content]
+    (tmp_path / "a.tar").write_bytes(packed + header(3, tarfile.REGTYPE, b"{}\n") + bytes(1024))
+    with pytest.raises(LogsError, match=why):
+        find_logs([str(tmp_path / "a.tar")], tmp_path / "scratch")
+
+
 @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
 def test_a_name_in_an_archive_is_bounded(tmp_path: Path, kind: bytes) -> None:
     """It is read whole before it is a name: a small archive could take all memory."""
