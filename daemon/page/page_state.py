@@ -121,7 +121,7 @@ class PageScene:
             self._number += 1
             return Difference(self._number, list(rows.values()), gone, shown, gone_vms, parts, costs)
 
-    def whole(self, permit: Permit) -> tuple[int, Iterator[str]]:
+    def whole(self, permit: Permit) -> tuple[int, Sequence[str]]:
         """The number of the last difference, and all that is known by then: messages."""
         shown = self._shown(permit)
         with self._lock:
@@ -141,7 +141,7 @@ class PageScene:
             parts = {name: self._part(name, text, permit) for name, text in self._parts.items()}
             costs = {key: at for key, at in self._costs().items() if shown is None or shown(key)}
             number = self._number
-        return number, _in_parts(rows, vms, parts, costs)
+        return number, [*_in_parts(rows, vms, parts, costs)]
 
     def told(self, difference: Difference, permit: Permit) -> str:
         """A difference as JSON, as far as somebody is shown of it."""

@@ -121,7 +121,7 @@ def test_the_words_of_a_job_name_no_others_and_its_users_own_stay(house: House, 
         assert (body["name"], other in body["reason"]) == (f"after {other}", False)
     assert detail["spec"]["args"] == [other]
     _, rows = scene_of(house, store).whole(Permit(Person("ann", "submit"), sees_all=False))
-    (row,) = json.loads(next(rows))["jobs"]
+    (row,) = json.loads(rows[0])["jobs"]
     assert (row[1], other in row[6]) == (f"after {other}", False)
     assert house("oper", "GET", f"/v1/jobs/{own}").json()["gave"][0]["to"] == other
 
