@@ -44,6 +44,10 @@ _SMALL = 4 << 10
 SLOWEST_BODY = 20.0
 #: Chosen: no body that any route takes is nested deeper than a policy's options may sensibly be.
 _DEEPEST = 32
+#: Chosen: more keys than all that a job may have together; an unknown one costs 20 us of the event loop.
+_MOST_KEYS = 10_000
+#: Size (bytes) of a JSON body from which a user's are handled one at a time.
+_LARGE = 64 << 10
 #: Below this, a body is part of a file, and is not looked into.
 FILES = "/v1/files/"
 _AGAIN = {"Retry-After": "1"}
@@ -156,7 +160,7 @@ class Gate:
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
-        await self._ask(scope, _replayed(body, receive), send, rule)
+        await self._ask(scope, _replayed(body, receive), send, rule, length=len(body))
 
     async def _ask(
         self,
@@ -165,6 +169,7 @@ class Gate:
         send: Send,
         rule: Rule,
         visitor: Visitor | Denial | None = None,
+        length: int = 0,
     ) -> None:
         """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""
         if rule.lasting:  # those are counted where they are answered
@@ -184,11 +189,13 @@ class Gate:
         user = _BY_KEY if permit is None else permit.person.name
         self._under_way += 1
         try:
-            async with self._shares.turn(user, reads=reads and permit is not None):
-                if permit is not None:
+            large = BODY in scope and length > _LARGE
+            known = permit is not None
+            async with self._shares.turn(user, reads=reads and known, large=large and known):
+                if known:
                     await self._app(scope, receive, send)
                     return
-                async with self._addresses.turn(_place(scope), reads=reads):
+                async with self._addresses.turn(_place(scope), reads=reads, large=large):
                     await self._app(scope, receive, send)
         except TooManyError as error:
             await Refusal(429, str(error), headers=_AGAIN).response()(scope, receive, send)
@@ -281,9 +288,8 @@ def _understood(headers: Headers, body: bytearray) -> tuple[Refusal | None, Any]
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         return Refusal(400, f"the body is not valid JSON: {why}"), None
-    if _is_deep(value):
-        return Refusal(400, f"the body is nested deeper than {_DEEPEST} levels"), None
-    return None, value
+    why = _too_much(value)
+    return (Refusal(400, f"the body {why}"), None) if why else (None, value)
 
 
 def _kind(headers: Headers) -> str:
@@ -299,13 +305,17 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name}: not a valid JSON number")
 
 
-def _is_deep(value: Any) -> bool:
-    level = [value]
+def _too_much(value: Any) -> str:
+    """What a body has too much of, keys or levels; empty where it has neither."""
+    level, keys = [value], 0
     for _ in range(_DEEPEST):
+        keys += sum(len(each) for each in level if isinstance(each, dict))
+        if keys > _MOST_KEYS:
+            return f"has more than {_MOST_KEYS} keys"
         level = [inner for outer in level for inner in _inside(outer)]
         if not level:
-            return False
-    return True
+            return ""
+    return f"is nested deeper than {_DEEPEST} levels"
 
 
 def _inside(value: Any) -> Collection[Any]:

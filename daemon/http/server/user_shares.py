@@ -21,10 +21,15 @@ class UserShares:
         self._most = most
         self._under_way: Counter[str] = Counter()
         self._reads: dict[str, asyncio.Semaphore] = {}
+        self._large: dict[str, asyncio.Semaphore] = {}
 
     @asynccontextmanager
-    async def turn(self, user: str, *, reads: bool) -> AsyncIterator[None]:
-        """A user's request, which may have to wait if it reads; TooManyError beyond the user's share."""
+    async def turn(self, user: str, *, reads: bool, large: bool = False) -> AsyncIterator[None]:
+        """A user's request, which may have to wait; TooManyError beyond the user's share.
+
+        Reads wait for others of the user's, and so do `large` requests, each of which holds the event loop
+        for a moment: between two of them it answers others.
+        """
         if not user:  # where there are no users, all requests are of one
             yield
             return
@@ -38,6 +43,9 @@ class UserShares:
             if reads:
                 async with self._reads.setdefault(user, asyncio.Semaphore(_READS)):
                     yield
+            elif large:
+                async with self._large.setdefault(user, asyncio.Semaphore(1)):
+                    yield
             else:
                 yield
         finally:
@@ -45,3 +53,4 @@ class UserShares:
             if not self._under_way[user]:
                 del self._under_way[user]
                 self._reads.pop(user, None)
+                self._large.pop(user, None)

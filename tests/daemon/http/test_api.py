@@ -711,6 +711,8 @@ def test_requests_that_lead_nowhere(api: Api, method: str, path: str, status: in
         (b'{"app": "a.py", "memory": 1' + b"0" * 4000 + b"}", 422, "memory: should be an amount of memory"),
         (b"[" * 100_000, 400, "the body is not valid JSON: nested too deeply"),
         (b'{"app": ' + b"[" * 40 + b"]" * 40 + b"}", 400, "nested deeper than 32 levels"),
+        (json.dumps({"app": {f"k{i}": 0 for i in range(10_001)}}).encode(), 400, "has more than 10000 keys"),
+        (json.dumps({"after": [{"a": 0, "b": 0}] * 5001}).encode(), 400, "has more than 10000 keys"),
         (b"[1]", 422, "should be keys and values, found [1]"),
         (b"null", 422, "should be keys and values, found nothing"),
         (b'{"app": "a\\u0000.py"}', 422, "app: should be a text without NUL characters"),

@@ -163,3 +163,27 @@ def test_long_bills_are_made_one_at_a_time(tmp_path: Path, monkeypatch: pytest.M
     assert most == 1
     assert statuses[200] >= 4
     assert statuses[200] + statuses[429] == 20
+
+
+def test_large_requests_of_one_user_come_one_by_one() -> None:
+    """Each holds the event loop for a moment, in which nobody is answered; small ones do not wait."""
+
+    async def ask() -> None:
+        shares, going, most = UserShares(200), 0, 0
+
+        async def large(user: str) -> None:
+            nonlocal going, most
+            async with shares.turn(user, reads=False, large=True):
+                going, most = going + 1, max(most, going + 1)
+                await anyio.sleep(0)
+                going -= 1
+
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(large, "ann")
+        assert most == 1
+        async with shares.turn("ann", reads=False, large=True), shares.turn("ann", reads=False):
+            await large("bob")
+        assert not shares._large
+
+    anyio.run(ask)
