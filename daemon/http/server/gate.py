@@ -46,7 +46,7 @@ SLOWEST_BODY = 20.0
 _DEEPEST = 32
 #: Chosen: more keys than all that a job may have together; an unknown one costs 20 us of the event loop.
 _MOST_KEYS = 10_000
-#: Size (bytes) of a JSON body from which a user's are handled one at a time.
+#: Size (bytes) of a JSON body from which a user's are read and handled one at a time.
 _LARGE = 64 << 10
 #: Below this, a body is part of a file, and is not looked into.
 FILES = "/v1/files/"
@@ -119,8 +119,11 @@ class Gate:
             await self._ask(scope, receive, send, rule, visitor)
         else:
             held, strange = bytearray(), visitor is None and self._entrance.wants_somebody
+            permit: Permit | None = scope.get(PERMIT)
+            user = permit.person.name if permit is not None and _is_large(scope) else ""
             try:
-                await self._serve_body(held, scope, receive, send, rule, strange=strange)
+                async with self._shares.one_by_one(user):
+                    await self._serve_body(held, scope, receive, send, rule, strange=strange)
             finally:
                 self._held -= len(held)
 
@@ -160,7 +163,7 @@ class Gate:
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
-        await self._ask(scope, _replayed(body, receive), send, rule, length=len(body))
+        await self._ask(scope, _replayed(body, receive), send, rule)
 
     async def _ask(
         self,
@@ -169,7 +172,6 @@ class Gate:
         send: Send,
         rule: Rule,
         visitor: Visitor | Denial | None = None,
-        length: int = 0,
     ) -> None:
         """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""
         if rule.lasting:  # those are counted where they are answered
@@ -189,13 +191,11 @@ class Gate:
         user = _BY_KEY if permit is None else permit.person.name
         self._under_way += 1
         try:
-            large = BODY in scope and length > _LARGE
-            known = permit is not None
-            async with self._shares.turn(user, reads=reads and known, large=large and known):
-                if known:
+            async with self._shares.turn(user, reads=reads and permit is not None):
+                if permit is not None:
                     await self._app(scope, receive, send)
                     return
-                async with self._addresses.turn(_place(scope), reads=reads, large=large):
+                async with self._addresses.turn(_place(scope), reads=reads):
                     await self._app(scope, receive, send)
         except TooManyError as error:
             await Refusal(429, str(error), headers=_AGAIN).response()(scope, receive, send)
@@ -290,6 +290,15 @@ def _understood(headers: Headers, body: bytearray) -> tuple[Refusal | None, Any]
         return Refusal(400, f"the body is not valid JSON: {why}"), None
     why = _too_much(value)
     return (Refusal(400, f"the body {why}"), None) if why else (None, value)
+
+
+def _is_large(scope: Scope) -> bool:
+    """Whether a body of JSON takes the event loop for a moment, by its length, or may, without one."""
+    headers = Headers(scope=scope)
+    length = headers.get("content-length", "")
+    small = int(length[:20]) <= _LARGE if length.isascii() and length.isdecimal() else False
+    chunked = "transfer-encoding" in headers
+    return not scope["path"].startswith(FILES) and (chunked or (bool(length) and not small))
 
 
 def _kind(headers: Headers) -> str:

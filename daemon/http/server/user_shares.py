@@ -21,15 +21,13 @@ class UserShares:
         self._most = most
         self._under_way: Counter[str] = Counter()
         self._reads: dict[str, asyncio.Semaphore] = {}
-        self._large: dict[str, asyncio.Semaphore] = {}
+        #: Turns for large requests, and how many have or await one, by user.
+        self._large: dict[str, asyncio.Lock] = {}
+        self._awaiting: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def turn(self, user: str, *, reads: bool, large: bool = False) -> AsyncIterator[None]:
-        """A user's request, which may have to wait; TooManyError beyond the user's share.
-
-        Reads wait for others of the user's, and so do `large` requests, each of which holds the event loop
-        for a moment: between two of them it answers others.
-        """
+    async def turn(self, user: str, *, reads: bool) -> AsyncIterator[None]:
+        """A user's request, which may have to wait if it reads; TooManyError beyond the user's share."""
         if not user:  # where there are no users, all requests are of one
             yield
             return
@@ -43,9 +41,6 @@ class UserShares:
             if reads:
                 async with self._reads.setdefault(user, asyncio.Semaphore(_READS)):
                     yield
-            elif large:
-                async with self._large.setdefault(user, asyncio.Semaphore(1)):
-                    yield
             else:
                 yield
         finally:
@@ -53,4 +48,21 @@ class UserShares:
             if not self._under_way[user]:
                 del self._under_way[user]
                 self._reads.pop(user, None)
-                self._large.pop(user, None)
+
+    @asynccontextmanager
+    async def one_by_one(self, user: str) -> AsyncIterator[None]:
+        """A large request of a user, after the others; without a user, at once.
+
+        Each holds the event loop for a moment: between two of them it answers others.
+        """
+        if not user:
+            yield
+            return
+        self._awaiting[user] += 1
+        try:
+            async with self._large.setdefault(user, asyncio.Lock()):
+                yield
+        finally:
+            self._awaiting[user] -= 1
+            if not self._awaiting[user]:
+                del self._awaiting[user], self._large[user]

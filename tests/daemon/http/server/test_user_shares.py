@@ -14,6 +14,7 @@ import pytest
 
 from conf.schema import Http
 from daemon.core.cluster_status import ClusterStatus
+from daemon.http.server.gate import _is_large
 from daemon.http.server.user_shares import _READS, TooManyError, UserShares
 from daemon.schemas.applications import OrdersBody
 from daemon.store.job_store import Store
@@ -173,7 +174,7 @@ def test_large_requests_of_one_user_come_one_by_one() -> None:
 
         async def large(user: str) -> None:
             nonlocal going, most
-            async with shares.turn(user, reads=False, large=True):
+            async with shares.one_by_one(user):
                 going, most = going + 1, max(most, going + 1)
                 await anyio.sleep(0)
                 going -= 1
@@ -182,8 +183,25 @@ def test_large_requests_of_one_user_come_one_by_one() -> None:
             for _ in range(20):
                 group.start_soon(large, "ann")
         assert most == 1
-        async with shares.turn("ann", reads=False, large=True), shares.turn("ann", reads=False):
+        async with shares.one_by_one("ann"), shares.one_by_one(""):
             await large("bob")
         assert not shares._large
 
     anyio.run(ask)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "large"),
+    [
+        ("/v1/jobs", {"content-length": "65537"}, True),
+        ("/v1/jobs", {"content-length": "65536"}, False),
+        ("/v1/jobs", {"transfer-encoding": "chunked"}, True),
+        ("/v1/jobs", {}, False),
+        ("/v1/jobs", {"content-length": "x"}, True),
+        ("/v1/files/0", {"content-length": "65537"}, False),
+    ],
+)
+def test_what_is_large(path: str, headers: dict[str, str], large: bool) -> None:
+    """JSON, by its length, or without one; files are not looked into."""
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    assert _is_large({"type": "http", "path": path, "headers": raw}) is large
