@@ -85,7 +85,7 @@ class LaunchCheck:
         """
         if (size := spec.array_bytes) > _LARGEST_ARRAY:
             raise ValueError(
-                f"count: the specifications of {spec.count} such jobs have {size:,} bytes, where "
+                f"count: the specifications of an array of {spec.count} have {size:,} bytes, where "
                 f"{_LARGEST_ARRAY:,} are allowed: put long values into a file"
             )
         here = driver_of(spec, self.config).on == "host" or self.config.vms_here

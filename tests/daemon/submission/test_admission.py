@@ -392,7 +392,7 @@ def test_a_type_that_nobody_has_measured_is_told(door: Door) -> None:
 
 def test_the_jobs_of_an_array_are_no_larger_than_can_be_stored(door: Door) -> None:
     """Each has its specification in the store: a request of a megabyte would become a gigabyte there."""
-    with pytest.raises(RejectedError, match="the specifications of 10 such jobs have 9,"):
+    with pytest.raises(RejectedError, match="the specifications of an array of 10 have 9,"):
         door.submit(1, args=["x" * 30_000] * 31, count=10)
     assert not door.store.jobs.page()
     door.submit(1, args=["x" * 30_000] * 31)
