@@ -45,8 +45,8 @@ def dependencies_of(
         if len(found) > most:
             which = "each job of this array" if spec.count else "a job"
             raise UnknownDependencyError(
-                f"after: {which} may come after no more than {most:,}: the jobs of its groups count one by one, an "
-                "array counts as one"
+                f"after: {which} may come after no more than {most:,}: the jobs of its groups count "
+                "one by one, an array counts as one"
             )
     return tuple(found.values())
 

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 from daemon.queues.waiting_counts import WaitingBook
 from environment.model.messages.records import JobRecord
@@ -57,7 +58,7 @@ def test_the_longest_wait_is_found_by_one_look_at_each_queue() -> None:
         book.note([record(number, ".".join([f"q{number}", *"a" * 90]), "ann")])
     lines = 0
 
-    def count(*_: object) -> object:
+    def count(*_: object) -> Any:
         nonlocal lines
         lines += 1
         return count
