@@ -15,11 +15,9 @@ from daemon.store.rows.tables import jobs
 from environment.dependencies import After, End
 from environment.model.messages.states import ENDED_JOB
 
-#: Of a group, so many jobs that have not ended may be waited for.
-_MOST = 1000
-#: Of all groups together, by one job, and by all jobs of an array: each of them keeps its own list. Chosen: a
-#: record of 100 KB, and some 10 MB of a store that nobody else can write to meanwhile.
-_MOST_OF_ONE, _MOST_OF_ARRAY = 2_000, 100_000
+#: Jobs and arrays that a job may come after, those of its groups counted one by one; and so many of all jobs
+#: of an array together: each keeps its own list, and the scheduling loop notes each of each.
+_MOST, _MOST_OF_ARRAY = 1000, 20_000
 
 
 class UnknownDependencyError(Exception):
@@ -35,7 +33,7 @@ def dependencies_of(
     """
     seen = sa.true() if submitter.sees_all else jobs.c.owner == submitter.name
     named = (each if isinstance(each, Dependency) else Dependency(job=each) for each in spec.after)
-    most = min(_MOST_OF_ONE, _MOST_OF_ARRAY // (spec.count or 1))
+    most = min(_MOST, _MOST_OF_ARRAY // (spec.count or 1))
     found: dict[str, After] = {}
     for one in dict.fromkeys(named):  # a group that is named again has all its jobs looked up again
         for after in _looked_up(connection, one, spec, seen):
