@@ -175,6 +175,16 @@ def test_what_its_provider_does_not_list_is_lost_with_all_that_ran_there() -> No
     assert world.job().reason.startswith("waits for general-1 to boot")
 
 
+def test_what_a_list_does_not_show_for_a_moment_is_not_lost() -> None:
+    """Nor where its agent is gone: lists are late."""
+    world = running()
+    listed(world, "general-1", "general-2")
+    world.send(ev.VmLost(world.now, world.lease("general-1").agent_id))
+    world.wait(options.VANISHED_AFTER)
+    listed(world, "general-2")
+    assert not [lease for lease in world.model.take_changes().leases if lease.ended]
+
+
 def test_what_was_lost_and_is_listed_again_is_not_paid_for_twice() -> None:
     """Its provider's lists were not complete: it is an orphan then, paid for from when it was lost."""
     world = running()
