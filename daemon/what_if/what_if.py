@@ -142,7 +142,7 @@ class WhatIfService:
         cases: Sequence[Case] = (Case(),),
         own: bool = False,
         who: str = "",
-        past: RecordedJobs | None = None,
+        past: RecordedJobs | Callable[[], RecordedJobs] | None = None,
         varied: bool = False,
     ) -> tuple[Present, list[PolicyAhead]]:
         """Play the present state in each case under each policy on so many draws, as far as time permits.
@@ -150,7 +150,7 @@ class WhatIfService:
         RejectedError when a case is impossible, a policy may not be chosen, or too much is asked, at once or
         by this user. The answers are case by case, in each policy by policy. `own`: the daemon asks itself. A
         `past` is played instead of the present state, once: its durations are known. `varied`: on so many
-        draws around them.
+        draws around them. One that is yet to be read is read in this user's turn: that takes seconds.
         """
         crew = self._own if own else self._users
         check_size(cases)
@@ -165,6 +165,7 @@ class WhatIfService:
                     create(name, options)
                 except PolicyError as error:
                     raise RejectedError(422, "Not a policy", str(error)) from error
+            past = past() if callable(past) else past
             present = self._present() if past is None else past.on(self._present())
             shown = [case.of(present) for case in cases]
             count = len(crew.workers)

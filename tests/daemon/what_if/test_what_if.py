@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from daemon.schemas.what_if import WhatIf, ahead_body
 from daemon.store.job_store import Store
 from daemon.what_if.cases import Case, Present
 from daemon.what_if.fair_queue import FairQueue
-from daemon.what_if.recorded_jobs import Page, recorded
+from daemon.what_if.recorded_jobs import Page, RecordedJobs, recorded
 from daemon.what_if.what_if import WhatIfService
 from environment.decisions.sizing import Sizes
 from environment.model.messages.records import JobRecord
@@ -412,9 +412,39 @@ def test_who_sees_own_jobs_alone_asks_of_no_time_that_is_over(tmp_path: Path) ->
     store = Store(f"sqlite:///{tmp_path}/stoker.db")
     with pytest.raises(RejectedError, match="you see only your own"):
         _past(0.0, Permit(Person("ann", "submit"), sees_all=False), store)
+    read = _past(0.0, Permit(Person("ann", "operate"), sees_all=False), store)  # in turn, by its caller
     with pytest.raises(RejectedError, match="no job that was submitted since then"):
-        _past(0.0, Permit(Person("ann", "operate"), sees_all=False), store)
+        read()
     store.close()
+
+
+def test_a_time_that_is_over_is_read_in_turn(loop: Loop) -> None:
+    """A user's many questions would else read thousands of jobs each at once, and take all threads."""
+    read, more = threading.Event(), threading.Event()
+
+    def slow() -> RecordedJobs:
+        read.set()
+        assert more.wait(10)
+        return recorded(pages([came(1, 1000.0, state="queued")]), 1000.0)
+
+    def ask(past: Callable[[], RecordedJobs]) -> None:
+        with contextlib.suppress(RejectedError):
+            loop.ask([("ff", {})], draws=1, seconds=60.0, past=past, who="ann")
+
+    def none() -> RecordedJobs:
+        raise AssertionError("it is not its turn")
+
+    first = threading.Thread(target=ask, args=(slow,))
+    first.start()
+    assert read.wait(10)
+    second = threading.Thread(target=ask, args=(slow,))
+    second.start()
+    until(lambda: len(loop._users.turns._line) == 2)
+    with pytest.raises(RejectedError, match="2 of your requests are being answered"):
+        loop.ask([("ff", {})], draws=1, seconds=60.0, past=none, who="ann")
+    more.set()
+    first.join(60)
+    second.join(60)
 
 
 def test_a_time_in_which_nothing_came_or_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

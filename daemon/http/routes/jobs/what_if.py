@@ -1,5 +1,7 @@
 """The route that forecasts the queue."""
 
+from collections.abc import Callable
+
 from fastapi import FastAPI, Request
 
 from daemon.auth.permits import Permit, permit_of
@@ -40,12 +42,12 @@ def add_foresight(app: FastAPI, leadership: Leadership, store: Store) -> None:
         return ahead_body(present, found, permit, leadership.leader().cluster().note)
 
 
-def _past(since: float, permit: Permit, store: Store) -> RecordedJobs:
-    """Jobs submitted since then; RejectedError for users with limited sight."""
+def _past(since: float, permit: Permit, store: Store) -> Callable[[], RecordedJobs]:
+    """Reader of the jobs submitted since then; RejectedError for users with limited sight."""
     if permit.limited:
         why = "since: simulates the jobs of all users, and you see only your own"
         raise RejectedError(403, "Not allowed", why)
-    return recorded(lambda limit, before: store.jobs.page(limit=limit, before=before), since)
+    return lambda: recorded(lambda limit, before: store.jobs.page(limit=limit, before=before), since)
 
 
 def _check_bounds(asked: WhatIf) -> None:
