@@ -20,6 +20,10 @@ from environment.scale_up import expected_of
 from environment.types import EndedJob
 from environment.view import RunningJob
 
+#: Ended executors that a dynamic job has in memory beside the others. A driver may ask for executors and give
+#: them back without end, and each event looks through the tasks of its job.
+MOST_SETTLED = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -44,10 +48,11 @@ class Changes:
 
 
 class JobRegistry:
-    """Jobs in the order of their submission, each with all its tasks.
+    """Jobs in the order of their submission, each with its tasks.
 
     Invariants: a job is here until it is over, has no open task, and was handed out as such; so are its
-    tasks, ended or not. Every record that changed since `take_changes` is marked.
+    tasks, ended or not, but for executors that its driver gave back or lost, of which the last `MOST_SETTLED`
+    are here. Every record that changed since `take_changes` is marked.
     """
 
     def __init__(self) -> None:
@@ -61,6 +66,10 @@ class JobRegistry:
         self._with_tasks: dict[str, None] = {}
         #: The jobs with a limit of their user on time or cost: few of many.
         self._limited: dict[str, None] = {}
+        #: Ended executors of each dynamic job that are of no more consequence, in the order of their ends.
+        self._settled: dict[str, dict[str, None]] = {}
+        #: When the first of those ran that are not here any more, by job.
+        self._first_ran: dict[str, float] = {}
         self._changed_jobs: dict[str, None] = {}
         self._changed_tasks: dict[str, None] = {}
         self._ended: list[EndedJob] = []
@@ -84,6 +93,7 @@ class JobRegistry:
         self._tasks[task.task_id] = task
         self._tasks_of.setdefault(task.job_id, {})[task.task_id] = task
         self._with_tasks[task.job_id] = None
+        self._settle(task)
 
     def job(self, job_id: str) -> JobRecord | None:
         """A job that is here."""
@@ -127,7 +137,7 @@ class JobRegistry:
         return self._tasks.get(task_id)
 
     def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
-        """All tasks of a job, ended or not."""
+        """The tasks of a job, ended or not."""
         return tuple(self._tasks_of.get(job_id, {}).values())
 
     def all_open(self) -> list[ExecutorRecord]:
@@ -156,6 +166,8 @@ class JobRegistry:
         if not (job.retried or job.more_memory):
             return job.started_at
         ran = [task.running_at for task in self.tasks(job.job.id) if task.running_at is not None]
+        if (first := self._first_ran.get(job.job.id)) is not None:
+            ran.append(first)
         return min(ran, default=job.started_at)
 
     def missing(self, job: JobRecord) -> int:
@@ -269,6 +281,9 @@ class JobRegistry:
         self._ended.clear()
         for job_id in {*self._changed_jobs, *(self._tasks[t].job_id for t in self._changed_tasks)}:
             self._forget_if_done(job_id)
+        for task_id in self._changed_tasks:
+            if (task := self._tasks.get(task_id)) is not None:
+                self._settle(task)
         self._changed_jobs.clear()
         self._changed_tasks.clear()
         return changes
@@ -279,5 +294,24 @@ class JobRegistry:
             del self._jobs[job_id], self._numbers[job_id]
             self._with_tasks.pop(job_id, None)
             self._limited.pop(job_id, None)
+            self._settled.pop(job_id, None)
+            self._first_ran.pop(job_id, None)
             for task_id in self._tasks_of.pop(job_id, {}):
                 del self._tasks[task_id]
+
+    def _settle(self, task: ExecutorRecord) -> None:
+        """Forget the first ended executors of a job whose driver gives back one after the other."""
+        job = self._jobs.get(task.job_id)
+        if job is None or job.job.dynamic is None or task.number is None:
+            return
+        if not (task.ended and task.replaced):
+            return
+        settled = self._settled.setdefault(task.job_id, {})
+        settled[task.task_id] = None
+        while len(settled) > MOST_SETTLED:
+            task_id = next(iter(settled))
+            del settled[task_id]
+            del self._tasks_of[task.job_id][task_id]
+            ran = self._tasks.pop(task_id).running_at
+            if ran is not None:
+                self._first_ran[task.job_id] = min(ran, self._first_ran.get(task.job_id, ran))

@@ -11,11 +11,14 @@ from environment.model.jobs.scale_up import MOST_PROFILES, bounded
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import task_states
-from environment.model.messages.records import ExecutorRequest
+from environment.model.messages.records import ExecutorRequest, JobRecord
 from environment.model.messages.snapshot import VmSize
+from environment.model.vms import job_registry
+from environment.model.vms.job_registry import JobRegistry
 from environment.resources import Resources
 from environment.types import Dynamic, Job
 from tests.builders import make_job, make_vms
+from tests.environment.model.vms.test_usage_ledger import make_task
 from tests.environment.two_worlds.world import World, killed, launched, names
 
 SIZE = Resources.of(1.0, 1024)
@@ -67,6 +70,40 @@ def test_what_the_driver_asks_for_is_placed_and_what_it_gives_back_ends() -> Non
     assert not world.model.requests()
     world.wait(10.0)
     assert not world.model.requests()
+
+
+def test_executors_given_back_without_end_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each event looks through the tasks of its job: a driver's asking and giving back held up the loop."""
+    monkeypatch.setattr(job_registry, "MOST_SETTLED", 3)
+    world = running(dynamic(least=1, most=2))
+    began, handed_out = world.now, set[str]()
+    for number in range(1, 9):
+        ask(world, 2)
+        world.wait(10.0)
+        assert grow(world) == [f"job-1.{number}"]
+        world.send(ev.ExecutorsReleased(world.now, "job-1", (number,)))
+        ask(world, 1)
+        world.tell("killed", f"job-1.{number}")
+        handed_out |= {task.task_id for task in world.model.take_changes().executors if task.ended}
+    assert handed_out == {f"job-1.{number}" for number in range(1, 9)}, "each is stored before"
+    assert [task.number for task in world.model.tasks("job-1")] == [0, 6, 7, 8]
+    assert world.model.task("job-1.5") is None
+    world.tell("running", "job-1.5")  # a late message of one that is forgotten
+    assert world.job().started_at == began
+    assert (world.job().reason, world.job().losses) == ("runs on 1 executor", 0)
+
+
+def test_a_job_runs_from_its_first_executor_on_that_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its `max_runtime` counts from there, after a retry too."""
+    monkeypatch.setattr(job_registry, "MOST_SETTLED", 1)
+    roster, job = JobRegistry(), JobRecord(dynamic(), retried=1, started_at=50.0)
+    roster.add(job)
+    for number in range(3):
+        task = replace(make_task(number, 9.0), task_id=f"job-1.{number}", job_id="job-1", state="killed")
+        task.replaced, task.running_at = True, 10.0 + number
+        roster.add_task(task)
+    assert [task.number for task in roster.tasks("job-1")] == [2]
+    assert roster.began(job) == 10.0
 
 
 def test_an_executor_that_is_killed_and_still_wanted_is_replaced_once_it_is_gone() -> None:
