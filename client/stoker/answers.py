@@ -943,7 +943,7 @@ class JobDetail(TypedDict):
     spec: JobSpec | None
     """The submission; values that look secret are masked. Null where the store has lost it."""
     tasks: list[Executor]
-    """Its executors, including ended ones, and a driver on the cluster."""
+    """Its executors, including ended ones, and a driver on the cluster; the last 10,000."""
     gave: list[Gave]
     """Its preemptions for other jobs, the last hundred."""
     took: list[Took]

@@ -351,7 +351,7 @@ class JobDetail(JobBody):
     spec: JobSpec | None
     """The submission; values that look secret are masked. Null where the store has lost it."""
     tasks: list[ExecutorBody]
-    """Its executors, including ended ones, and a driver on the cluster."""
+    """Its executors, including ended ones, and a driver on the cluster; the last 10,000."""
     gave: list[GaveBody]
     """Its preemptions for other jobs, the last hundred."""
     took: list[TookBody]

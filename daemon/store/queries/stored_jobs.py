@@ -21,11 +21,22 @@ from daemon.store.queries.open_jobs import OpenJobs
 from daemon.store.queries.recent_activity import LatelyRows
 from daemon.store.rows import job_rows as record_rows
 from daemon.store.rows.access import StoreAccess
-from daemon.store.rows.tables import add_explanations, executors, explanations, jobs, sums, upsert
+from daemon.store.rows.tables import (
+    OPEN_EXECUTOR,
+    add_explanations,
+    executors,
+    explanations,
+    jobs,
+    sums,
+    upsert,
+)
 from daemon.store.rows.vm_records import VmBooks
 from environment.decisions.explain import Explanation
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.messages.states import ENDED_JOB
+
+#: Tasks of a job that are shown at once. Chosen: as many as a job may have executors; half a second to read.
+MOST_TASKS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,17 @@ class StoredJobs:
     def executors(self, job_id: str) -> list[ExecutorRecord]:
         """All tasks that a job ever had, in order of launch."""
         return self._tasks(_TASK.where(executors.c.job == job_ids.job_number(job_id)))
+
+    def shown_executors(self, job_id: str) -> list[ExecutorRecord]:
+        """The tasks of a job that are shown, in order of launch: a driver may have had any number.
+
+        Those that have not ended, and of all the last that were launched; together at most `MOST_TASKS`.
+        """
+        of, goes_on = executors.c, executors.c.state.in_(OPEN_EXECUTOR)
+        # The inner query keeps records out of the sort.
+        last = sa.select(of.task_id).where(of.job == job_ids.job_number(job_id))
+        last = last.order_by(goes_on.desc(), of.launched_at.desc()).limit(MOST_TASKS)
+        return self._tasks(_TASK.where(of.task_id.in_(last)))
 
     def task(self, task_id: str) -> ExecutorRecord | None:
         """A task's record; None when there is no such task."""

@@ -112,6 +112,20 @@ def submit(store: Store, key: str | None = None, spec: JobSpec = SPEC) -> JobRec
     return store.jobs.new.add_one(spec, make_job, key, 5.0)[0]
 
 
+def test_of_very_many_executors_the_last_are_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have not ended among them; a driver may ask for others and others, without end."""
+    monkeypatch.setattr("daemon.store.queries.stored_jobs.MOST_TASKS", 3)
+    submit(store)
+    tasks = [
+        make_task("job-1", n, task_id=f"job-1.{n}", launched_at=float(n), state="killed") for n in range(9)
+    ]
+    tasks[1] = replace(tasks[1], state="running")
+    store.jobs._access.write(store.jobs.saving([], tasks, []))
+    assert [task.number for task in store.jobs.shown_executors("job-1")] == [1, 7, 8]
+    assert len(store.jobs.executors("job-1")) == 9
+    assert store.jobs.shown_executors("job-2") == store.jobs.shown_executors("nonsense") == []
+
+
 def test_ids_count_up_and_records_come_back(store: Store) -> None:
     """Jobs are numbered in order of submission and are found by id, with their spec."""
     first, second = submit(store), submit(store)

@@ -96,7 +96,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         live = leadership.live()
         reason, place = told_of(live, store, permit_of(request), [record])[job_id]
         due, spec = live.due(), store.jobs.spec(job_id)
-        tasks = [_task_now(task, due.get(job_id, {})) for task in store.jobs.executors(job_id)]
+        tasks = [_task_now(task, due.get(job_id, {})) for task in store.jobs.shown_executors(job_id)]
         ui = _ui(record)
         why = reason + _unreadable(store, job_id)
         expected = live.estimates().get(job_id)
@@ -146,10 +146,9 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         record, executor = known(request, job_id), None
         job_id = record.job.id
         if query.executor is not None:
-            found = [task for task in store.jobs.executors(job_id) if task.number == query.executor]
-            if not found:
+            executor = store.jobs.task(f"{job_id}.{query.executor}")  # its id says so, however many there are
+            if executor is None or executor.number != query.executor:
                 raise RejectedError(404, "No such executor", f"{job_id} has no executor {query.executor}")
-            executor = found[0]
         found_log = leadership.leader().log(record, executor, query.stream, query.offset, query.limit)
         return job_bodies.log_body(found_log)
 
