@@ -67,7 +67,7 @@ class Launching:
         spec = self._store.jobs.spec(job.job.id)
         if spec is None or job.state not in WITH_DRIVER:
             return None
-        return self.launcher.ui(job.job.id, spec, self._store.jobs.executors(job.job.id))
+        return self.launcher.ui(job.job.id, spec, self._store.jobs.shown_executors(job.job.id))
 
     def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""

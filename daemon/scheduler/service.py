@@ -92,7 +92,7 @@ class Service:
 
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """Have executors given up; see `Scheduler.decommission`."""
-        record, there = self._known(job_id), self._store.jobs.executors(job_id)
+        record, there = self._known(job_id), self._store.jobs.shown_executors(job_id)
         if record.started_at is None or record.ended:
             raise RejectedError(409, "It does not run", f"{job_id} is {record.state}: {record.reason}")
         open_numbers = {task.number for task in there if not task.ended}

@@ -135,7 +135,7 @@ def add_spark_rest(
     def submission_status(submission_id: SubmissionId) -> Written:
         """Return the state of a submission."""
         record = known(submission_id)
-        tasks = store.jobs.executors(record.job.id)
+        tasks = store.jobs.shown_executors(record.job.id)
         driver = next((task for task in tasks if task.number is None and not task.ended), None)
         return answer(
             protocol.StatusBody,
