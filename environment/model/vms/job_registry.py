@@ -279,7 +279,7 @@ class JobRegistry:
             tuple(self._ended),
         )
         self._ended.clear()
-        for job_id in {*self._changed_jobs, *(self._tasks[t].job_id for t in self._changed_tasks)}:
+        for job_id in {*self._changed_jobs, *(task.job_id for task in changes.executors)}:
             self._forget_if_done(job_id)
         for task_id in self._changed_tasks:
             if (task := self._tasks.get(task_id)) is not None:

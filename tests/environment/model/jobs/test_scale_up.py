@@ -98,12 +98,16 @@ def test_a_job_runs_from_its_first_executor_on_that_is_forgotten(monkeypatch: py
     monkeypatch.setattr(job_registry, "MOST_SETTLED", 1)
     roster, job = JobRegistry(), JobRecord(dynamic(), retried=1, started_at=50.0)
     roster.add(job)
+    tasks = []
     for number in range(3):
         task = replace(make_task(number, 9.0), task_id=f"job-1.{number}", job_id="job-1", state="killed")
         task.replaced, task.running_at = True, 10.0 + number
         roster.add_task(task)
+        tasks.append(task)
     assert [task.number for task in roster.tasks("job-1")] == [2]
     assert roster.began(job) == 10.0
+    roster.mark_task(tasks[0])  # as for a charge that comes late
+    assert not roster.take_changes().executors
 
 
 def test_an_executor_that_is_killed_and_still_wanted_is_replaced_once_it_is_gone() -> None:
