@@ -22,7 +22,7 @@ def test_a_job_is_seen_in_all_of_its_forms_and_documented_on_its_way(tmp_path: P
     )
     assert {did["daemon/submission/admission.py"], did["framework/mesos/translate.py"]} == {"moves"}
     assert did["environment/decisions/feasibility.py"] == "asked"
-    assert did["daemon/queues/waiting_counts.py"] == "told"
+    assert did["daemon/queues/waiting_counts.py"] == "asked"
     walk = (REPOSITORY / "docs/architecture.md").read_text().partition("## It runs")[0]
     moves = {file for file, does in did.items() if does == "moves"} - _WAITING
     assert {file for file in moves if f"`{file}`" not in walk} == set(), "the walk names whoever moves a job"

@@ -22,7 +22,7 @@ from environment.types import Vm
 from profiles.workloads.workload import Workload, WorkloadJob
 
 #: What importing TensorFlow and TF-Agents says.
-QUIET = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+QUIET = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
 
 ID = "stoker/Cluster-v0"
 
