@@ -300,7 +300,7 @@ class JobRegistry:
                 del self._tasks[task_id]
 
     def _settle(self, task: ExecutorRecord) -> None:
-        """Forget the first ended executors of a job whose driver gives back one after the other."""
+        """Forget the first ended executors of a job with a driver that gives back one after the other."""
         job = self._jobs.get(task.job_id)
         if job is None or job.job.dynamic is None or task.number is None:
             return

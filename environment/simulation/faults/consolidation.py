@@ -105,12 +105,13 @@ class SimulatedConsolidation:
             move = due[1]
             for vm in (*move.closes, *self._opened(move)):
                 del self._cluster.left_out[self._vms[vm].id]
-            executors = _all_of(self._on(move.closes))
+            on = self._on(move.closes).values()
+            executors = [] if None in on else [each for found in on for each in found or ()]
             (opened,) = self._opened(move)
             up = self._up()
             up[list(move.closes)] = False
             up[opened] = self._batch.machines.leases[0, opened, TAKEN] > self._now
-            to, rest = self._packed(executors or [], up)
+            to, rest = self._packed(executors, up)
             if executors and not rest:
                 self._shift(to)
             leave_vm(self._batch, 0, opened, self._now)
@@ -143,7 +144,7 @@ class SimulatedConsolidation:
         disruption = 1.0 + held
         ripe = up & (self._since + self._rule.after <= self._now)
         on = self._on(np.flatnonzero(ripe).tolist())
-        candidates = [vm for vm, executors in on.items() if executors is not None]
+        candidates = [vm for vm, found in on.items() if found is not None]
         worth = prices / disruption if self._rule.name == "balanced" else -disruption
         candidates.sort(key=lambda vm: -worth[vm])
         several = (candidates[:n] for n in range(min(most, len(candidates)), 1, -1))
@@ -153,7 +154,7 @@ class SimulatedConsolidation:
         if left_out := self._cluster.not_opened():
             opens &= np.array([vm.id not in left_out for vm in self._vms])
         for closes in (*several, *alone):
-            executors = _all_of({vm: on[vm] for vm in closes}) or []
+            executors = [each for vm in closes for each in on[vm] or ()]
             move = self._move(closes, executors, opens, up, prices)
             if move is None:
                 continue
@@ -302,13 +303,3 @@ class SimulatedConsolidation:
     @property
     def _now(self) -> float:
         return float(self._batch.state.clock[0])
-
-
-def _all_of(on: Mapping[int, list[_Executor] | None]) -> list[_Executor] | None:
-    """Executors on all of these VMs; None where one cannot be moved now."""
-    found = list[_Executor]()
-    for executors in on.values():
-        if executors is None:
-            return None
-        found += executors
-    return found
