@@ -6,6 +6,7 @@ The experiments are in `runs.py`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import geometric_mean
 
 import numpy as np
 
@@ -212,7 +213,7 @@ def _summary(belief: str, found: Found, judged: Mapping[str, Mapping[str, RuleVe
             else " | "
         )
         lines.append(
-            f"| `{contender.label}` | {_geometric(ratios[0]):.3f} | {_geometric(ratios[1]):.3f} | "
+            f"| `{contender.label}` | {geometric_mean(ratios[0]):.3f} | {geometric_mean(ratios[1]):.3f} | "
             f"{over_cases(list(beside.values()))} | {worst} ({beside[worst]}) | {counts} |"
         )
     return "\n".join(lines) + "\n"
@@ -331,10 +332,6 @@ def _above(
         if run.case == few_case(run.seed, at_once=at_once):
             found.setdefault(run.policy, []).append(run.cost / best[run.case] - 1)
     return found
-
-
-def _geometric(values: Sequence[float]) -> float:
-    return float(np.exp(np.mean(np.log(values))))
 
 
 def _draw_cases(judged: Mapping[str, Mapping[str, RuleVerdict]], path: Path, belief: str) -> None:

@@ -6,6 +6,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 import numpy as np
 
@@ -158,15 +159,13 @@ def ranking(runs: Sequence[LeaderboardRun]) -> list[RankedPolicy]:
         own = [run for run in runs if run.policy == policy]
         return RankedPolicy(
             policy,
-            Statistic({seed: _geometric([cost[world, seed] for world in worlds]) for seed in seeds}),
-            Statistic({seed: _geometric([completion[world, seed] for world in worlds]) for seed in seeds}),
+            Statistic({seed: geometric_mean([cost[world, seed] for world in worlds]) for seed in seeds}),
+            Statistic(
+                {seed: geometric_mean([completion[world, seed] for world in worlds]) for seed in seeds}
+            ),
             max(by_world.items(), key=lambda each: each[1]),
             math.fsum(run.fallback_share for run in own) / len(own),
             float(np.median([run.decision for run in own])),
         )
 
     return sorted(map(ranked, policies), key=lambda each: each.cost.mean)
-
-
-def _geometric(values: Sequence[float]) -> float:
-    return math.exp(math.fsum(map(math.log, values)) / len(values))
