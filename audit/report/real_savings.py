@@ -4,10 +4,9 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-from audit.costs import costs_of
 from audit.prices import Prices
 from audit.savings.real_runs import AuditedRuns
-from audit.savings.real_savings import RealSavings, SavingCase
+from audit.savings.real_savings import RealSavings, SavingCase, cost_of
 from conf.util.counted import counted
 
 #: A run costs fractions of a cent: dollars are those of so many.
@@ -127,7 +126,7 @@ def _every_run(audited: AuditedRuns, prices: Prices) -> Iterator[str]:
     yield "| round | type | executors | s | $ | load |"
     yield "|---:|---|---:|---:|---:|---:|"
     for run in audited.runs:
-        cost = costs_of([run.application], prices).total.total
+        cost = cost_of(run, prices)
         yield (
             f"| {run.round + 1} | {run.type} | {run.executors} | {run.application.seconds:.1f} "
             f"| {_MANY * cost:.3f} | {run.load:.1f} |"

@@ -13,6 +13,7 @@ from typing import Any
 from audit.applications import Executor, LoggedApplication, Stage
 from audit.executor_use import CoreUse, Idle
 from conf.errors import ReportedError
+from conf.util.whole_file import write_whole
 from profiles.executor_attributes import ExecutorAttributes
 from profiles.memory_peaks import MemoryPeak
 
@@ -54,13 +55,11 @@ class AuditedRuns:
 
 
 def write_audited(folder: Path, audited: AuditedRuns) -> None:
-    """Write the file in one step, so that a writer killed meanwhile leaves the earlier runs. OSError."""
+    """Write the file; a writer that is killed meanwhile leaves the earlier runs. OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(asdict(run)) for run in audited.runs)
     about = json.dumps(audited.about, indent=1)
-    new = folder / f"{RUNS}.new"
-    new.write_text(f'{{"about": {about},\n"runs": [\n{lines}\n]}}\n', encoding="utf-8")
-    new.replace(folder / RUNS)
+    write_whole(folder / RUNS, f'{{"about": {about},\n"runs": [\n{lines}\n]}}\n', 0o644)
 
 
 def read_audited(folder: Path) -> AuditedRuns:

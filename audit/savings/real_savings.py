@@ -54,7 +54,7 @@ class RealSavings:
 
     @property
     def inside(self) -> int:
-        """Number of cases whose real saving lies in the predicted interval."""
+        """Number of cases with a real saving in the predicted interval."""
         return sum(case.inside for case in self.cases)
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def real_savings(runs: Sequence[AuditedRun], prices: Prices) -> RealSavings:
             left_out.append(f"{name}: {why}")
             continue
         pairs = [(own[number], changed[number]) for number in rounds]
-        costs = [(_cost(one, prices), _cost(other, prices)) for one, other in pairs]
+        costs = [(cost_of(one, prices), cost_of(other, prices)) for one, other in pairs]
         saved = [cost - less for cost, less in costs]
         predicted = change.saving
         cases.append(
@@ -112,6 +112,6 @@ def real_savings(runs: Sequence[AuditedRun], prices: Prices) -> RealSavings:
     return RealSavings(tuple(cases), tuple(left_out))
 
 
-def _cost(run: AuditedRun, prices: Prices) -> float:
+def cost_of(run: AuditedRun, prices: Prices) -> float:
     """Dollars of a run, by the audit of its log."""
     return costs_of([run.application], prices).total.total

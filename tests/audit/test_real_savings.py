@@ -30,7 +30,7 @@ ABOUT = {"machine": {"cores": 2, "cpu": "made"}, "date": "2026-11-27", "isolatio
 
 
 def application(folder: Path, name: str, executors: int, wide: float, driver: float) -> LoggedApplication:
-    """One whose executors of a core work all of `wide` core-seconds in one stage, and wait for the driver."""
+    """One with executors of a core that work all `wide` core-seconds in one stage, and await its driver."""
     seconds = wide / executors
     ids = [str(number) for number in range(1, executors + 1)]
     events = [log_start(), environment(executor__memory="1g", executor__cores="1"), app_start(name)]

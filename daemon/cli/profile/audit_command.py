@@ -1,6 +1,5 @@
 """The command `profile audit`: checks savings of `stoker audit` by real runs, and writes the report."""
 
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -36,8 +35,7 @@ def audit(
 
     Example: stoker profile audit --rounds 1
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end_in_order)
+    end_in_order()
     from agents.experiments.revision import sign
     from audit.prices import load_prices
     from audit.report.real_savings import report

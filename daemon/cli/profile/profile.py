@@ -57,8 +57,7 @@ def run(
 
     Example: stoker profile run --plan profiles/sizes.yaml
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end_in_order)
+    end_in_order()
     if (url is None) != (data_dir is None):
         raise CommandError("--url and --data-dir go together")
     from conf.loader import find
@@ -227,8 +226,7 @@ def validate(
 
     Example: stoker profile validate stoker-profiles/plan --workload burst --policy aep
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end_in_order)
+    end_in_order()
     from agents.experiments.fidelity import report
     from agents.experiments.revision import sign
     from daemon.cli.profile.validate_simulator import compared
@@ -274,8 +272,7 @@ def compare(
 
     Example: stoker profile compare stoker-profiles/sizes --workload profiles/real.csv --policy aep,greedy
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end_in_order)
+    end_in_order()
     policies = list(dict.fromkeys(policy.split(",")))
     from agents.experiments.real_runs import report
     from agents.experiments.revision import sign
@@ -334,6 +331,11 @@ def ingest(
             print(f"{len(jobs_of)} of {runs}: {what}: {named}{more}")
 
 
-def end_in_order(number: int, _: object) -> None:
-    """Handle a signal: end this process so that it stops what it started."""
+def end_in_order() -> None:
+    """Have signals end this process so that it stops the processes that it started."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+
+
+def _end(number: int, _: object) -> None:
     raise SystemExit(128 + number)
