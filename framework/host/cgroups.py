@@ -4,6 +4,7 @@ A `ControlGroup` is one folder under version 2, and one for each controller unde
 """
 
 import contextlib
+import math
 import os
 import signal
 import time
@@ -42,10 +43,11 @@ class ControlGroup:
         return self.cpu == self.memory
 
     @property
-    def memory_limit_mib(self) -> int:
+    def memory_limit_mib(self) -> float:
         """The limit in force, MiB."""
         name = "memory.max" if self.unified else "memory.limit_in_bytes"
-        return int((self.memory / name).read_text()) // _MIB
+        told = (self.memory / name).read_text().strip()
+        return math.inf if told == "max" else int(told) // _MIB
 
     def child(self, name: str) -> "ControlGroup":
         """Make a group below this one."""

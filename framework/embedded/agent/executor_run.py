@@ -93,7 +93,8 @@ class CustomExecutor:
             self._host.processes.opened(context.container_id)
             entry = Entry(*command_line(command), user, environment(command, context, None))
             self._group = self._host.processes.spawn(
-                self._host.cell.wrap(entry, context.container_id, self.resources.scalars.cpus),
+                # No memory of its own: it runs its tasks, which have theirs beside the executor's.
+                self._host.cell.wrap(entry, context.container_id, self.resources.scalars.cpus, 0.0),
                 folder=context.folder,
                 owner=user,
                 on_exit=lambda status: self._host.when_up(lambda: self._exited(status, context.container_id)),

@@ -78,7 +78,7 @@ class TaskRun:
         """Fields that checks add to the statuses: `healthy`, `check_status`."""
         self._role = role
         self._container_id = str(uuid.uuid4())
-        self._cpus = parse(info["resources"]).scalars.cpus
+        self._size = parse(info["resources"]).scalars
         self._parent_container = parent_container
         self._group: ProcessGroup | None = None
         self._fetcher: ProcessGroup | None = None
@@ -244,7 +244,7 @@ class TaskRun:
         try:
             entry = Entry(*command_line(command), self._launch.user, self._launch.environment)
             return self.host.processes.spawn(
-                self.host.cell.wrap(entry, self._container_id, self._cpus),
+                self.host.cell.wrap(entry, self._container_id, self._size.cpus, self._size.memory_mib),
                 folder=folder,
                 owner=self._launch.user,
                 on_exit=lambda wait_status: self.host.when_up(lambda: on_exit(wait_status)),

@@ -1,6 +1,7 @@
 """Cell for the tasks of one agent: a VM's cgroup and network namespace, or no isolation."""
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,11 +40,12 @@ FIXED = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 class Cell(Protocol):
     """Environment of the tasks of one agent."""
 
-    def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
+    def wrap(self, entry: Entry, container: str, cpus: float, memory_mib: float) -> Entry:
         """The command that starts `entry` inside; OSError when that cannot be prepared.
 
         Commands of one `container` belong together; containers share the VM's cores by their `cpus`, and get
-        up to `BURST` times these while the cores are idle.
+        up to `BURST` times these while the cores are idle. One that needs more than its memory is killed; 0:
+        no less than the VM's is its limit.
         """
 
     def leave(self, container: str) -> str | None:
@@ -59,7 +61,13 @@ class Cell(Protocol):
 class NoIsolation:
     """Tasks run without isolation, as processes of this machine."""
 
-    def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:  # noqa: ARG002 (as in Cell)
+    def wrap(
+        self,
+        entry: Entry,
+        container: str,  # noqa: ARG002 (as in Cell)
+        cpus: float,  # noqa: ARG002
+        memory_mib: float,  # noqa: ARG002
+    ) -> Entry:
         """The command as it is."""
         return entry
 
@@ -90,7 +98,7 @@ class VmCell:
         #: Groups whose last processes are about to end.
         self._left: list[ControlGroup] = []
 
-    def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
+    def wrap(self, entry: Entry, container: str, cpus: float, memory_mib: float) -> Entry:
         """A command that enters the VM and then becomes `entry`."""
         self.clear()
         group = self._containers.get(container)
@@ -98,6 +106,8 @@ class VmCell:
             group = self._containers[container] = self.group.child(container)
             group.share(cpus)
             group.limit_cores(min(cpus * BURST, self._cpus) * self._scale)
+            if memory_mib:
+                group.limit_memory(math.ceil(memory_mib))
             group.end_together()
         user = "" if entry.user is None else ids_of(entry.user)
         told = (str(self._namespace), user, entry.executable or entry.argv[0])
@@ -110,13 +120,15 @@ class VmCell:
         group = self._containers.pop(container, None)
         if group is None:
             return None
+        limit, most = group.memory_limit_mib, self.group.memory_limit_mib
         killed = group.killed_for_memory()
         if not group.remove():
             self._left.append(group)
         if not killed:
             return None
-        limit = self.group.memory_limit_mib
-        return f"Memory limit exceeded: the tasks of this VM needed more than its {limit} MB of memory"
+        if limit < most:
+            return f"Memory limit exceeded: it needed more than its {limit} MB of memory"
+        return f"Memory limit exceeded: the tasks of this VM needed more than its {most} MB of memory"
 
     def clear(self) -> bool:
         """See `Cell`."""

@@ -65,7 +65,7 @@ def test_a_command_in_a_vm(folder: Path, environment: Mapping[str, str]) -> None
         cell = made.cells["vm-2"]
         entry = Entry(["/bin/sh", "-c", "id -u; echo $GLIBC_TUNABLES"], None, "nobody", environment)
         with (folder / "printed").open("wb") as printed:
-            process = popen(cell.wrap(entry, "container", 1.0), stdout=printed, stderr=printed)
+            process = popen(cell.wrap(entry, "container", 1.0, 0.0), stdout=printed, stderr=printed)
         assert process.wait() == 0, (folder / "printed").read_text()
         cell.leave("container")
     assert f"{pwd.getpwnam('nobody').pw_uid}\n" in (folder / "printed").read_text()

@@ -72,10 +72,12 @@ def isolation() -> Iterator[Isolation]:
         yield made
 
 
-def start(cell: VmCell, container: str, code: str, *arguments: object) -> "subprocess.Popen[str]":
+def start(
+    cell: VmCell, container: str, code: str, *arguments: object, memory_mib: float = 0.0
+) -> "subprocess.Popen[str]":
     """Start a Python program in a VM."""
     entry = Entry([sys.executable, "-c", code, *map(str, arguments)], None, None, os.environ)
-    wrapped = cell.wrap(entry, container, 1.0)
+    wrapped = cell.wrap(entry, container, 1.0, memory_mib)
     return popen(wrapped, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -146,7 +148,7 @@ def test_a_program_that_is_not_there(isolation: Isolation) -> None:
         (Entry(["nothing"], "/nowhere/nothing", None, {}), "[Errno 2] No such file or directory"),
         (Entry(["true"], None, None, {"BAD": "a\0b"}), "embedded null byte"),
     ):
-        process = popen(cell.wrap(entry, "missing", 1.0), stderr=subprocess.PIPE, text=True)
+        process = popen(cell.wrap(entry, "missing", 1.0, 0.0), stderr=subprocess.PIPE, text=True)
         assert process.communicate()[1].startswith(f"Failed to execute command: {why}")
         assert process.returncode == 1
         assert cell.leave("missing") is None
@@ -239,6 +241,24 @@ def test_tasks_run_in_their_vm_and_end_for_want_of_memory(tmp_path: Path) -> Non
     assert left_of(run) == []
 
 
+def test_a_container_that_needs_too_much_ends_alone(isolation: Isolation) -> None:
+    """More than its own memory, or than the VM's where it has none; the one beside it goes on."""
+    cell = isolation.cells["vm-0"]
+    beside = start(cell, "beside", "import time; time.sleep(1000)", memory_mib=64)
+    for memory, held, limit in (
+        (64, 128, "it needed more than its 64 MB"),
+        (0, 2048, "the tasks of this VM"),
+    ):
+        hog = start(cell, f"hog-{memory}", HOG, held, memory_mib=memory)
+        assert hog.wait(60) == -signal.SIGKILL
+        hog.communicate()
+        assert f"Memory limit exceeded: {limit}" in (cell.leave(f"hog-{memory}") or "")
+    assert beside.poll() is None
+    beside.kill()
+    beside.communicate()
+    assert cell.leave("beside") is None
+
+
 #: Processes that each start the next one and end, faster than they are found.
 CHAIN = """
 import os, sys
@@ -281,9 +301,7 @@ def assert_out_of_memory(status: dict[str, Any]) -> None:
     assert (status["reason"], status["source"]) == ("REASON_CONTAINER_LIMITATION_MEMORY", "SOURCE_AGENT")
     change = task_changed_from_json(status, 0.0)
     assert (change.state, change.reason) == ("failed", "container_limitation_memory")
-    assert change.message.startswith(
-        "Memory limit exceeded: the tasks of this VM needed more than its 256 MB"
-    )
+    assert change.message.startswith("Memory limit exceeded: it needed more than its 64 MB")
 
 
 def containers(pid: int) -> list[Path]:
