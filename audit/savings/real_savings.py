@@ -36,6 +36,9 @@ class SavingCase:
     #: How many times longer the type takes: predicted, and really.
     slower: float
     real_slower: float
+    #: Share of the task seconds that remain, as fewer executors warm up: predicted, and really.
+    work: float
+    real_work: float
     #: Whether the audit lists the change among those worth having.
     listed: bool
 
@@ -106,10 +109,18 @@ def real_savings(runs: Sequence[AuditedRun], prices: Prices) -> RealSavings:
                 slower=change.slower,
                 real_slower=sum(other.application.seconds for _, other in pairs)
                 / sum(one.application.seconds for one, _ in pairs),
+                work=1.0
+                - (1.0 - share) * _stages(pairs, 0, "warming_seconds") / _stages(pairs, 0, "task_seconds"),
+                real_work=_stages(pairs, 1, "task_seconds") / _stages(pairs, 0, "task_seconds"),
                 listed=change in listed,
             )
         )
     return RealSavings(tuple(cases), tuple(left_out))
+
+
+def _stages(pairs: Sequence[tuple[AuditedRun, AuditedRun]], side: int, name: str) -> float:
+    """The sum of an amount over all stages of one side."""
+    return sum(getattr(stage, name) for pair in pairs for stage in pair[side].application.stages)
 
 
 def cost_of(run: AuditedRun, prices: Prices) -> float:

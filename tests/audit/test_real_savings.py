@@ -156,7 +156,7 @@ def test_the_page(runs: tuple[AuditedRun, ...]) -> None:
     assert "$ stoker profile audit DIR" in page
     assert "2 cores of made" in page
     (row,) = (line for line in page.splitlines() if line.startswith("| right | 2 to 1 | 3 |"))
-    assert row.endswith("| 33.3% ± 0.0% | 1.33 | 1.33 | yes | yes |")
+    assert row.endswith("| 33.3% ± 0.0% | 1.33 | 1.33 | 1.00 | 1.00 | yes | yes |")
     assert sum(line.startswith(("| 1 |", "| 2 |", "| 3 |")) for line in page.splitlines()) == len(runs)
     best = real_savings([run for run in runs if run.type == "right"], PRICES)
     assert "**1 of 1 inside**" in "\n".join(lines(best, audited, PRICES, "x"))
