@@ -100,12 +100,17 @@ class ControlGroup:
         counts = dict(line.split() for line in text.splitlines())
         return int(counts.get("oom_kill", 0)) > 0
 
-    def remove(self) -> bool:
-        """Kill all its processes and remove it; return whether it is gone: processes need a moment to end."""
+    def kill(self) -> None:
+        """Kill all its processes; those that they start meanwhile need another call."""
         for folder in self.folders:
             for pid in _pids(folder):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+    def remove(self) -> bool:
+        """Kill all its processes and remove it; return whether it is gone: processes need a moment to end."""
+        self.kill()
+        for folder in self.folders:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         return not any(folder.exists() for folder in self.folders)

@@ -10,7 +10,7 @@ from typing import Literal
 from conf.util.counted import counted
 from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.dependency_release import Releases
-from environment.model.jobs.end_reasons import error_first, lost_executor
+from environment.model.jobs.end_reasons import error_first, lost_executor, short_of_memory
 from environment.model.jobs.reconciliation import OUT_OF_REACH, OutOfReach, Watch
 from environment.model.jobs.retries import Retries, left, tried
 from environment.model.jobs.scale_up import runs_on
@@ -23,6 +23,10 @@ from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
 from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.offer_demand import Supply
 from environment.scale_up import Grown
+
+#: Seconds between the end of an executor and that of the driver that failed with it. Chosen: Spark ends some
+#: seconds after the last failure of a task that it permits.
+_JUST = 60.0
 
 
 class JobLifecycle:
@@ -234,12 +238,27 @@ class JobLifecycle:
         self.end(job, "failed", why + tried(job))
 
     def _lost_executor(self, job: JobRecord, why: str) -> str:
-        """How the executor ended that the driver failed with, before the driver's own reason; or empty."""
-        number = lost_executor(why)
-        for task in self._roster.tasks(job.job.id):
-            if task.number is not None and task.number == number and task.state == "failed":
-                return f"{error_first(f'executor {number} on {task.vm_name} ended: {task.message}')}; "
-        return ""
+        """How the executor ended that the driver failed with, before the driver's own reason; or empty.
+
+        Where the driver names none, that is the last one of the attempt if its memory ran out just before: a
+        worker of Python that the kernel killed is only a broken connection to Spark.
+        """
+        number, since = lost_executor(why), job.placed_at or 0.0
+        failed = [
+            task
+            for task in self._roster.tasks(job.job.id)
+            if task.number is not None and task.state == "failed" and task.launched_at >= since
+        ]
+        last = max(failed, key=lambda task: task.ended_at or 0.0, default=None)
+        if number is not None:
+            last = next((task for task in failed if task.number == number), None)
+        elif last is not None and (
+            not short_of_memory(last.message) or (last.ended_at or 0.0) < self._turn.now - _JUST
+        ):
+            last = None
+        if last is None:
+            return ""
+        return f"{error_first(f'executor {last.number} on {last.vm_name} ended: {last.message}')}; "
 
     def stop_driver(self, job: JobRecord) -> None:
         """End its driver on the host, if there is one."""

@@ -26,6 +26,8 @@ Key = tuple[str, str]
 """Framework id and task or executor id."""
 #: Seconds until processes that started others while they were killed are killed again.
 _CLEAR_AGAIN = 0.05
+#: Seconds between two looks at containers whether memory ran out. Chosen: less than a driver takes to end.
+_LOOK_AGAIN = 0.2
 
 
 class Condition(Enum):
@@ -66,6 +68,8 @@ class Agent:
         self._defaults: dict[Key, DefaultExecutor] = {}
         self._customs: dict[Key, CustomExecutor] = {}
         self._updates = Updates(options, self.loop, self._send_update, self._task_acknowledged)
+        #: Whether its containers are looked at.
+        self._watched = False
 
     # the life of the agent's process
 
@@ -169,6 +173,11 @@ class Agent:
         else:
             self._deferred.append(action)
 
+    def watch(self) -> None:
+        """End containers that run out of memory, from now on until none is left."""
+        if not self._watched:
+            self._end_starved()
+
     def leave(self, container: str) -> str | None:
         """Take a container down, with all that it left behind; return a message if memory ran out."""
         message = self.cell.leave(container)
@@ -196,6 +205,11 @@ class Agent:
         return False
 
     # inside
+
+    def _end_starved(self) -> None:
+        self._watched = self.cell.end_starved()
+        if self._watched:
+            self.loop.call_later(_LOOK_AGAIN, self._end_starved)
 
     def _clear(self) -> None:
         if not self.cell.clear():

@@ -243,12 +243,14 @@ class TaskRun:
         folder = self._launch.folder
         try:
             entry = Entry(*command_line(command), self._launch.user, self._launch.environment)
-            return self.host.processes.spawn(
+            group = self.host.processes.spawn(
                 self.host.cell.wrap(entry, self._container_id, self._size.cpus, self._size.memory_mib),
                 folder=folder,
                 owner=self._launch.user,
                 on_exit=lambda wait_status: self.host.when_up(lambda: on_exit(wait_status)),
             )
+            self.host.watch()
+            return group
         except (OSError, ValueError, KeyError) as error:  # KeyError: its user is gone
             with (
                 contextlib.suppress(OSError, KeyError),

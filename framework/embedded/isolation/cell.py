@@ -1,5 +1,6 @@
 """Cell for the tasks of one agent: a VM's cgroup and network namespace, or no isolation."""
 
+import contextlib
 import json
 import math
 import sys
@@ -48,6 +49,12 @@ class Cell(Protocol):
         no less than the VM's is its limit.
         """
 
+    def end_starved(self) -> bool:
+        """Kill all of each container of which the kernel killed a process for memory.
+
+        Returns whether that has to be repeated: not where none runs, or the kernel does it itself.
+        """
+
     def leave(self, container: str) -> str | None:
         """Take a container down once its first process has ended; return a message if memory ran out."""
 
@@ -70,6 +77,10 @@ class NoIsolation:
     ) -> Entry:
         """The command as it is."""
         return entry
+
+    def end_starved(self) -> bool:
+        """No container has a limit."""
+        return False
 
     def leave(self, container: str) -> str | None:  # noqa: ARG002 (as in Cell)
         """Nothing is there to take down."""
@@ -114,6 +125,14 @@ class VmCell:
         files = [str(folder / "cgroup.procs") for folder in group.folders]
         argv = [sys.executable, "-I", "-S", enter.__file__, *told, *files, "--", *entry.argv]
         return Entry(argv, None, None, FIXED, json.dumps(dict(entry.environment)).encode())
+
+    def end_starved(self) -> bool:
+        """See `Cell`."""
+        for group in self._containers.values():
+            with contextlib.suppress(OSError):  # it is gone already
+                if group.killed_for_memory():
+                    group.kill()
+        return bool(self._containers) and not self.group.unified
 
     def leave(self, container: str) -> str | None:
         """Take a container's group down; return a message if the kernel killed processes in it for memory."""

@@ -97,6 +97,25 @@ def test_a_job_is_started_again_once_with_more_memory() -> None:
     assert world.job().reason.endswith(" (after a retry with more memory)")
 
 
+@pytest.mark.parametrize(("seconds", "state"), [(5.0, "queued"), (100.0, "failed")])
+def test_a_driver_may_not_know_that_its_executor_ran_out(seconds: float, state: str) -> None:
+    """The kernel killed the Python worker of the executor that ended last, just before the driver did."""
+    world = World(VMS)
+    world.run(retried())
+    world.tell(
+        "failed", "job-1.0", message="Memory limit exceeded: it needed more than its 1024 MB of memory"
+    )
+    world.wait(seconds)
+    why = "java.io.EOFException (its driver exited with code 1)"
+    world.send(ev.DriverEnded(world.now, "job-1", 1, why, cleared=True))
+    assert world.job().state == state
+    if state == "queued":
+        assert world.job().job.memory_mib == 2048
+        assert world.job().reason.startswith("executor 0 on vm-1 ended: Memory limit exceeded: ")
+    else:
+        assert world.job().reason == why
+
+
 def test_its_own_retries_are_for_other_failures() -> None:
     """They are all left after a restart with more memory, and are used when that was not enough."""
     world = World(VMS)

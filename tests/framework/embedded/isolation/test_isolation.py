@@ -228,7 +228,7 @@ def test_tasks_run_in_their_vm_and_end_for_want_of_memory(tmp_path: Path) -> Non
             scheduler.launch(first, task("seen", "ip -4 -br addr show eth0 && test $(id -u) = 0", mem=64))
             scheduler.update("seen", "TASK_FINISHED")
             assert own in (mesos.sandbox("seen") / "stdout").read_text()
-            hog = f"exec {sys.executable} -c '{HOG}' 512"
+            hog = f"{sys.executable} -c '{HOG}' 512; sleep 1000"  # it ends with its child
             scheduler.launch(second, task("hog", hog, mem=64))
             status = scheduler.update("hog", "TASK_FAILED")
             assert_out_of_memory(status)
