@@ -61,6 +61,8 @@ BROKEN = {
     "sort": ('.sortWithinPartitions("value")', ""),
     "kmeans": ("distances.argmin(axis=0)", "distances.argmax(axis=0)"),
     "sql": ("active < 9\n", "active < 8\n"),
+    "gather": ("size(clicks)", "size(clicks) - 1"),
+    "index": ("held[key][order]", "held[key][0] + 1"),
 }
 
 
@@ -93,6 +95,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         "sort nothing": ("sort", "--input", "empty", "--partitions", "2"),
         "find clouds": ("kmeans", *SMALL, "--clusters", "5", "--iterations", "2"),
         "join and sum": ("sql", *SMALL),
+        "gather clicks": ("gather", *SMALL),
+        "look up": ("index", *SMALL),
     }
     wrong = [(broken(folder, app, *change), *WRONG_SIZE, *FEW.get(app, ())) for app, change in BROKEN.items()]
     printed, codes = run_all(folder, [*runs.values(), *wrong])
@@ -260,6 +264,14 @@ def test_sql_joins_and_sums(ran: Ran) -> None:
     assert result["cents"] == pytest.approx(0.9 * orders * 50_000, rel=0.02)
 
 
+def test_clicks_are_gathered_and_records_are_looked_up(ran: Ran) -> None:
+    """All that were made, of each user in order; each record as often as there are orders."""
+    _, results = ran
+    made = int(0.3 * 2**20 / 1000)
+    assert results["gather clicks"] == {"app": "gather", "clicks": made, "users": 16, "right": True}
+    assert results["look up"] == {"app": "index", "records": made, "looked_up": 12 * made, "right": True}
+
+
 @pytest.mark.parametrize("app", BROKEN)
 def test_a_wrong_result_is_found(ran: Ran, app: str) -> None:
     """An application with a mistake in it prints that its result is not right; its exit code is 1."""
@@ -276,6 +288,8 @@ def test_a_wrong_result_is_found(ran: Ran, app: str) -> None:
         ("sort", ["--size"], "expected one argument"),
         ("kmeans", ["--clusters", "0"], "must be positive"),
         ("sql", ["--seed", "-1"], "--seed from 0"),
+        ("gather", ["--size", "-1"], "must be positive"),
+        ("index", ["--seed", "-1"], "--seed not negative"),
     ],
 )
 def test_bad_arguments_are_refused(app: str, arguments: list[str], message: str) -> None:

@@ -13,6 +13,7 @@ from daemon.cli.shared import render
 
 if TYPE_CHECKING:  # which takes half a second
     from agents.experiments.fidelity import Fidelity
+    from agents.experiments.memory.report import MemoryComparison
     from agents.experiments.real_runs import RealComparison
     from audit.savings.real_savings import RealSavings
     from environment.simulation.durations.fitted_model import FittedModel
@@ -36,6 +37,7 @@ _RUNS = (
     "cost",
     "",
 )
+_MEMORY = ("type", "memory", "finished", "failures", "mean memory", "paid, GiB hours")
 _AMOUNTS = ("shuffle_read_mib", "shuffle_write_mib", "network_mib", "spill_mib")
 _MODEL = ("type", "runs", "method", "error on held-out runs", "spread", "slowdown", "worst / best placement")
 _ERRORS = ("type", "duration", "completion", "cost")
@@ -157,6 +159,23 @@ def show_real_savings(found: "RealSavings") -> None:
     for line in found.left_out:
         render.show(f"Not compared: {line}")
     render.show(f"{found.inside} of {len(found.cases)} inside")
+
+
+def show_memory(compared: "MemoryComparison") -> None:
+    """Print failures for memory and memory paid in each way of asking, by type and of all jobs."""
+    rows = [
+        (
+            name,
+            of.way,
+            f"{of.finished} of {of.jobs}",
+            str(of.failures),
+            f"{of.mean_mib:.0f} MiB",
+            f"{of.gib_hours:.3f}",
+        )
+        for name, sums in {**compared.by_type, "all": compared.all}.items()
+        for of in sums
+    ]
+    render.show(render.table(_MEMORY, rows, right=_MEMORY[2:]))
 
 
 def mostly_failed(comparison: "RealComparison") -> list[str]:

@@ -121,6 +121,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
         "validate": "Compare real Spark with the simulator.",
         "compare": "Compare policies on real Spark.",
         "audit": "Check savings of `stoker audit` on real Spark.",
+        "memory": "Compare `memory: auto` on real Spark.",
         "ingest": "Convert records of a daemon to runs.",
     },
 }

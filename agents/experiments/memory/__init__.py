@@ -1,0 +1,1 @@
+"""Memory that jobs ask for on real Spark: as users do, by the median job, and left to Stoker."""
