@@ -39,7 +39,7 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)  ## Pass the tests, on up to four cores
 	$(BIN)/stoker spark add 3.5
 	$(BIN)/stoker spark add 4.3 --connect
-	$(BIN)/python -m pytest -n $$(($$(nproc) < 4 ? $$(nproc) * 2 : 6)) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $$(($$(nproc) < 4 ? $$(nproc) * 2 : 6)) --dist loadfile --no-loadscope-reorder --durations=40
 
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
 	$(BIN)/python -m tests.chaos.stopped

@@ -56,20 +56,19 @@ def test_it_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(tmp_path: Path) -
     from agents.drl.training import checkpoints
     from agents.drl.training.checkpoints import Checkpoint
 
-    whole, stopped, follower = learner(), learner(), learner()
-    for number in range(8):
-        whole.learn(number)
+    whole, follower = learner(), learner()
     for number in range(4):
-        stopped.learn(number)
-    checkpoints.save(tmp_path, 4, stopped.checkpoint, Checkpoint({}, dict(stopped.arrays())))
+        whole.learn(number)
+    checkpoints.save(tmp_path, 4, whole.checkpoint, Checkpoint({}, dict(whole.arrays())))
+    assert {name.split(".")[1] for name in whole.arrays() if name.startswith("replay.")} == {"3", "5"}
     before = checkpoints.restore(tmp_path, follower.checkpoint)
     assert before is not None
     follower.restore(before.arrays)
     for number in range(4, 8):
+        whole.learn(number)
         follower.learn(number)
     pairs = zip(whole.network.weights_as_arrays(), follower.network.weights_as_arrays(), strict=True)
     assert all((one == other).all() for one, other in pairs)
-    assert {name.split(".")[1] for name in stopped.arrays() if name.startswith("replay.")} == {"3", "5"}
 
 
 def test_it_begins_with_the_decisions_of_its_first_weights() -> None:
