@@ -120,7 +120,8 @@ def real_savings(runs: Sequence[AuditedRun], prices: Prices) -> RealSavings:
 
 def _stages(pairs: Sequence[tuple[AuditedRun, AuditedRun]], side: int, name: str) -> float:
     """The sum of an amount over all stages of one side."""
-    return sum(getattr(stage, name) for pair in pairs for stage in pair[side].application.stages)
+    found: float = sum(getattr(stage, name) for pair in pairs for stage in pair[side].application.stages)
+    return found
 
 
 def cost_of(run: AuditedRun, prices: Prices) -> float:
