@@ -176,17 +176,18 @@ def _draw(runs: MemoryRuns, path: Path) -> None:
         for number, way in enumerate(WAYS):
             jobs = [job for job in runs.ways[way] if job.type == name]
             places = [place + 1 for place in range(len(jobs))]
-            axes.step(
-                places, [job.first_mib / 1024 for job in jobs], where="mid", color=f"C{number}", label=way
-            )
+            memory = [job.first_mib / 1024 for job in jobs]
+            axes.plot(places, memory, ".-", color=f"C{number}", drawstyle="steps-mid", label=way)
             failed = [(place, job) for place, job in zip(places, jobs, strict=True) if job.failures]
             axes.plot(
                 [place for place, _ in failed],
                 [job.first_mib / 1024 for _, job in failed],
-                "x",
+                "X",
+                markersize=10,
                 color=f"C{number}",
             )
         axes.set(title=name, ylabel="GiB each", ylim=(0, None))
+        axes.xaxis.get_major_locator().set_params(integer=True)
     panels[-1].set(xlabel="jobs in order; crosses: failures for memory")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", fontsize="small")
