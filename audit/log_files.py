@@ -5,15 +5,17 @@ application, Databricks a folder with `eventlog` and packed earlier parts. How a
 its first bytes, since copies lose their names' ends.
 """
 
+import bz2
 import contextlib
 import gzip
 import io
 import itertools
+import lzma
 import os
 import re
 import shutil
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Self, cast
@@ -22,7 +24,7 @@ from audit import s3_objects
 from conf.errors import ReportedError
 from conf.util.regular_file import open_regular
 from profiles.event_lines import STATUS, EventLogError, application_of, codec, is_rolled, parts_of
-from profiles.packed import CODECS, unpacked
+from profiles.packed import CODECS, UNPACKING, PieceStream, unpacked
 
 #: The parts of Databricks' logs: `eventlog-2024-05-01--10-20.gz`, and `eventlog`, the last one.
 _DATABRICKS = re.compile(r"eventlog(-(?P<at>\d{4}-\d\d-\d\d--\d\d-\d\d)(\.gz)?)?")
@@ -36,6 +38,9 @@ _MAGIC = {
     b"\x82SNAPPY": "snappy",
     b"ZV\x00": "lzf",
     b"ZV\x01": "lzf",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x5d\x00\x00\x80": "xz",
+    b"BZh": "bz2",
 }
 _LONGEST_MAGIC = max(map(len, _MAGIC))
 #: Archives together are not unpacked beyond so many bytes, half of the free disk, or so many members. Chosen:
@@ -57,8 +62,10 @@ _LONGEST_HEADER = 1 << 16
 #: So many of them in a row, and so many that are about all members behind them. Chosen: writers make two, and
 #: one.
 _MOST_HEADERS = 16
-#: Bytes read at once of a file or of an object.
+#: Bytes read at once of a file or of an object, and unpacked at once.
 _BUFFER = 1 << 20
+#: Bytes of memory that unpacking an xz may take; its header may ask for 4 GiB. Chosen: `xz -9` takes 65 MiB.
+_XZ_MEMORY = 256 << 20
 
 
 class LogsError(ReportedError, ValueError):
@@ -210,7 +217,7 @@ class _Unpacking:
             if depth == _DEEPEST:
                 raise ValueError(f"it lies in {_DEEPEST} others")
             members = self._members(path)
-        except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+        except (tarfile.TarError, *UNPACKING) as error:
             why = str(error) or type(error).__name__
             raise LogsError(f"{name}: cannot be unpacked: {why}; unpack it and name the folder") from None
         for member, below in members:
@@ -226,10 +233,11 @@ class _Unpacking:
         with (
             os.fdopen(open_regular(path), "rb") as file,
             tarfile.open(
-                fileobj=_stream(file), mode="r|*", tarinfo=type("_Counted", (_Header,), {})
+                fileobj=_stream(file), mode="r|", tarinfo=type("_Counted", (_Header,), {})
             ) as archive,
         ):
             for member in archive:
+                archive.members.clear()  # each has attributes of up to _LONGEST_HEADER bytes
                 if member.size < 0:  # which would raise the limit of all other archives
                     raise ValueError(f"a member of {member.size} bytes")
                 number = next(self._numbers)
@@ -331,9 +339,42 @@ def _stream(file: Any, named: str = "") -> BinaryIO:
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
     if kind == "gz":
         return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=file)))
+    if kind in _UNPACKERS:
+        return cast(BinaryIO, io.BufferedReader(PieceStream(_pieces(file, _UNPACKERS[kind]))))
     if not kind and named in CODECS and not head.lstrip().startswith(b"{"):
         kind = named
     return unpacked(cast(BinaryIO, file), kind)
+
+
+#: By codec: makes the decompressor of a stream.
+_UNPACKERS: Mapping[str, Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]] = {
+    "xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY),
+    "bz2": bz2.BZ2Decompressor,
+}
+
+
+def _pieces(
+    file: BinaryIO, unpacker: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]
+) -> Iterator[bytes]:
+    """The stream unpacked, and those that follow it in the file, `_BUFFER` bytes at most at once.
+
+    OSError for what cannot be unpacked, and EOFError where it was cut short. `tarfile` would unpack 10 KiB at
+    once, which may be half a GiB, and as much memory for an xz as its header asks for.
+    """
+    packed = file.read(_BUFFER)
+    while packed:
+        stream = unpacker()
+        try:
+            while not stream.eof:
+                if stream.needs_input and not packed and not (packed := file.read(_BUFFER)):
+                    raise EOFError("it was cut short")
+                piece = stream.decompress(packed, _BUFFER)
+                packed = b""
+                if piece:
+                    yield piece
+        except lzma.LZMAError as error:
+            raise OSError(str(error)) from None
+        packed = (stream.unused_data or file.read(_BUFFER)).lstrip(b"\0")  # an xz may be padded
 
 
 class _CountedReads(io.RawIOBase):

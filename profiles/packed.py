@@ -27,10 +27,10 @@ def unpacked(file: BinaryIO, suffix: str) -> BinaryIO:
     One that was cut short ends there.
     """
     codec = CODECS.get(suffix)
-    return file if codec is None else cast(BinaryIO, io.BufferedReader(_PieceStream(codec(file))))
+    return file if codec is None else cast(BinaryIO, io.BufferedReader(PieceStream(codec(file))))
 
 
-class _PieceStream(io.RawIOBase):
+class PieceStream(io.RawIOBase):
     """Pieces as a stream."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:

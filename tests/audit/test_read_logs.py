@@ -1,13 +1,19 @@
 """Finding, opening and reading logs: every format, folders, archives, S3; what cannot be read is named."""
 
+import bz2
+import contextlib
 import errno
 import gzip
+import hashlib
 import io
 import json
+import lzma
 import math
 import os
 import tarfile
-from collections.abc import Iterator, Mapping
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -374,6 +380,80 @@ def test_a_name_in_an_archive_is_bounded(tmp_path: Path, kind: bytes) -> None:
     (tmp_path / "evil.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
     with pytest.raises(LogsError, match="a name or attributes of 1099511627776 bytes"):
         find_logs([str(tmp_path / "evil.tar")], tmp_path / "scratch")
+
+
+def of_zeros(mib: int) -> bytes:
+    """An archive with one member of so many MiB, all zeros."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as tar:
+        member = tarfile.TarInfo("log")
+        member.size = mib << 20
+        tar.addfile(member, io.BytesIO(bytes(member.size)))
+    return raw.getvalue()
+
+
+def many_attributes() -> bytes:
+    """An archive of small members, each with attributes of 60 kB."""
+    member = tarfile.TarInfo("log")
+    member.pax_headers = {"comment": "x" * 60_000}
+    return member.tobuf(tarfile.PAX_FORMAT) * 500 + bytes(1024)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.tar.bz2", bz2.compress(of_zeros(32))),
+        ("a.tar.xz", lzma.compress(of_zeros(32))),
+        ("a.tar.gz", gzip.compress(many_attributes(), 1)),
+    ],
+)
+def test_no_archive_takes_memory_with_its_size(tmp_path: Path, name: str, content: bytes) -> None:
+    """A packed one holds thousands of times its bytes, and its members' attributes are forgotten."""
+    (tmp_path / name).write_bytes(content)
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(LogsError):
+            find_logs([str(tmp_path / name)], tmp_path / "scratch")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 << 20
+
+
+def test_an_xz_that_asks_for_gigabytes_is_refused(tmp_path: Path) -> None:
+    """By its header, which says how far back its content may refer."""
+    packed = bytearray(lzma.compress(of_zeros(1)))
+    header = packed[12:20]  # of its first block: length, flags, filter and length of its properties; one byte
+    header[4] = 40  # 4 GiB
+    packed[12:20] = header
+    packed[20:24] = zlib.crc32(header).to_bytes(4, "little")
+    (tmp_path / "a.tar.xz").write_bytes(packed)
+    with pytest.raises(LogsError, match="cannot be unpacked: Memory usage limit exceeded"):
+        find_logs([str(tmp_path / "a.tar.xz")], tmp_path / "scratch")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_damaged_archive_ends_no_audit(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """Whatever its library raises, wherever it is damaged."""
+    written(tmp_path / "logs", ETL)
+    whole = pack(
+        of_zeros(1)[:512] + bytes(range(256)) * 40 + hashlib.shake_128(b"1").hexdigest(40_000).encode()
+    )
+    for at in range(20, len(whole), 997):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << at % 8
+        (tmp_path / "logs/damaged.tar.gz").write_bytes(damaged)
+        assert len(read_logs([str(tmp_path / "logs")]).applications) == 1
+
+
+def test_parts_of_a_packed_archive_are_one(tmp_path: Path) -> None:
+    """As several processes pack them, one after the other."""
+    for pack in (bz2.compress, lzma.compress):
+        whole = of_zeros(1)
+        (tmp_path / "a.tar.bz2").write_bytes(pack(whole[:5000]) + pack(whole[5000:]))
+        scratch = tmp_path / pack.__module__
+        (log,) = find_logs([str(tmp_path / "a.tar.bz2")], scratch).logs
+        assert log.size == 1 << 20
 
 
 def test_a_log_that_becomes_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
