@@ -20,7 +20,9 @@ from conf.util.regular_file import open_regular
 from daemon.core.job_ids import job_number
 from daemon.disk.job_folders import Folders
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
+from daemon.store.opening import opened
 from daemon.store.rows import sqlite_file
+from daemon.store.rows.database import StoreError
 from daemon.store.sqlite_schema import foreign_object
 
 #: Pages that are copied at once: 16 MiB.
@@ -48,6 +50,8 @@ def back_up(
     The copy is one file that only its owner can read. `progress` receives bytes copied and bytes in all.
     """
     _check_source(store)
+    if target.resolve() in {path.resolve() for path in sqlite_file.files_of(store)}:
+        raise BackupError(f"{target} is a file of the store itself; choose another name")
     if target.exists() and not replace:
         raise BackupError(f"{target} exists already; choose another name, or give --force")
     draft = target.with_name(f".{target.name}.{os.getpid()}")
@@ -130,13 +134,14 @@ def restore(backup: Path, store: Path, data_dir: Path) -> tuple[GoodBackup, Path
                 _copy(log, draft.with_name(f"{draft.name}-wal"))
             copied = _checked(draft, str(backup))
             highest = max(_highest_in(store), *_numbers(data_dir), 0)
-            if copied.schema == SCHEMA_VERSION:
-                _raise_numbers(draft, highest)
+            if copied.schema != SCHEMA_VERSION:  # as the next daemon would: older ones have no such numbers
+                opened(f"sqlite:///{draft.absolute()}", None).close()
+            _raise_numbers(draft, highest)
             aside = _put_aside(store)
             draft.replace(store)
             sqlite_file.note(store, _now())
             sqlite_file.sync_folder(store.absolute().parent)
-        except (OSError, ValueError, sqlite3.Error) as error:
+        except (OSError, ValueError, sqlite3.Error, StoreError) as error:
             raise BackupError(f"{store} cannot be restored: {error}") from error
         finally:
             _remove(draft)
@@ -207,7 +212,8 @@ def _raise_numbers(path: Path, highest: int) -> None:
             " ON CONFLICT (name, state) DO UPDATE SET number = max(number, excluded.number)",
             (highest,),
         )
-        connection.execute("PRAGMA journal_mode = DELETE")
+        if connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
+            raise sqlite3.OperationalError("its log cannot be written into it")
 
 
 def _highest_in(store: Path) -> int:
@@ -227,9 +233,9 @@ def _numbers(data_dir: Path) -> Iterator[int]:
 
 def _remove(path: Path) -> None:
     """Delete a draft, and the files that SQLite left beside it."""
-    for suffix in ("", *sqlite_file.BESIDE):
+    for each in sqlite_file.files_of(path):
         with contextlib.suppress(OSError):
-            path.with_name(path.name + suffix).unlink()
+            each.unlink()
 
 
 def _there(path: Path) -> bool:

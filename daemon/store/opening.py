@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
 from daemon.store.migrations import FIRST, SCHEMA_VERSION, complete, migrate
-from daemon.store.rows import tables, terms
+from daemon.store.rows import sqlite_file, tables, terms
 from daemon.store.rows.database import Database, StoreError
 from daemon.store.rows.tables import facts, upsert
 
@@ -25,7 +25,7 @@ def opened(url: str, at: float | None) -> Database:
     database = Database(url)
 
     def work(connection: Connection) -> None:
-        prepare(connection, database.name, at)
+        prepare(connection, database, at)
         terms.prepare(connection)
 
     try:
@@ -37,16 +37,19 @@ def opened(url: str, at: float | None) -> Database:
     return database
 
 
-def prepare(connection: Connection, name: str, at: float | None) -> None:
-    """Check the tables of the store of that name; create missing ones, made at that time in seconds.
+def prepare(connection: Connection, database: Database, at: float | None) -> None:
+    """Check the tables of a store; create those of a new one, made at that time in seconds.
 
-    StoreError when they are of another program, or damaged.
+    StoreError when they are of another program, damaged, or gone.
     """
+    name = database.name
     if connection.dialect.name == "postgresql":  # two daemons may come to an empty database at once
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext("stoker schema"))))
     else:
         _check_pages(connection, name)
     if not sa.inspect(connection).has_table(facts.name):
+        if database.path is not None and (why := sqlite_file.lost(database.path)):
+            raise StoreError(f"the job store {name} {why}")  # all of it was in the log beside it
         tables.metadata.create_all(connection)
         complete(connection)
         made = {"schema": str(SCHEMA_VERSION), "made_at": str(at or "")}

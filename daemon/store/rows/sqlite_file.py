@@ -23,6 +23,11 @@ def note_of(path: Path) -> Path:
     return path.with_name(path.name + ".made")
 
 
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The store's file and all that SQLite and Stoker have beside it."""
+    return tuple(path.with_name(path.name + ending) for ending in ("", *BESIDE, ".lock", ".made"))
+
+
 def fault(path: Path) -> str:
     """Fault of the store's file, or of a file beside it, before it is opened; empty when none is found."""
     try:
@@ -36,7 +41,7 @@ def fault(path: Path) -> str:
     if foreign := _foreign(path):
         return foreign
     if not size:
-        return _gone(path) if note_of(path).exists() else ""
+        return lost(path)
     if header[: len(_MAGIC)] != _MAGIC:
         return f"is corrupt, or no SQLite file; {_RESTORE}"
     pages, page = int.from_bytes(header[28:32], "big"), int.from_bytes(header[16:18], "big")
@@ -98,7 +103,10 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _gone(path: Path) -> str:
+def lost(path: Path) -> str:
+    """Fault of a store without content: it had been made before; empty when none was made there."""
+    if not note_of(path).exists():
+        return ""
     since = ""
     with contextlib.suppress(OSError):
         since = f" ({note_of(path).read_text(errors='replace').split('. ')[0].strip()})"

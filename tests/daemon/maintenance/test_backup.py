@@ -12,6 +12,7 @@ import pytest
 
 from daemon.maintenance.backup import BackupError, back_up, check, restore
 from daemon.store.job_store import Store
+from daemon.store.migrations import SCHEMA_VERSION
 from daemon.store.rows.database import StoreError
 from daemon.store.sqlite_schema import foreign_object, foreign_store
 from environment.model.cluster_model import Changes
@@ -95,6 +96,22 @@ def test_a_restored_store_goes_on_where_the_copy_was_made(store: Store, tmp_path
         assert submit(restored).job.id == "job-10"
     with contextlib.closing(sqlite3.connect(aside)) as before:
         assert before.execute("SELECT count(*) FROM jobs").fetchone() == (7,)
+
+
+@pytest.mark.parametrize("dump", sorted((Path(__file__).parents[1] / "store/stores").glob("*.sql")))
+def test_a_copy_of_an_earlier_stoker_reuses_no_number_either(
+    store: Store, tmp_path: Path, dump: Path
+) -> None:
+    """A new job in the folder of a lost one would be taken for it, with its end."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        copy.executescript(dump.read_text())
+    (tmp_path / "jobs" / "job-900").mkdir(parents=True)
+    store.close()
+    copied, _ = restore(tmp_path / "copy.db", tmp_path / "stoker.db", tmp_path)
+    assert copied.schema < SCHEMA_VERSION
+    assert not list(tmp_path.glob("*.restoring*"))
+    with contextlib.closing(Store(url_of(tmp_path))) as restored:
+        assert submit(restored).job.id == "job-901"
 
 
 def test_a_store_is_restored_over_whatever_is_there(store: Store, tmp_path: Path) -> None:
@@ -242,3 +259,12 @@ def test_no_store_of_an_earlier_stoker_is_foreign(tmp_path: Path, dump: Path) ->
     foreign_store(path).close()
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert not foreign_object(connection)
+
+
+@pytest.mark.parametrize("name", ["stoker.db", "stoker.db-wal", "stoker.db.lock", "./link"])
+def test_a_copy_does_not_take_the_stores_own_place(store: Store, tmp_path: Path, name: str) -> None:
+    """Not even where it is told to replace a file: the daemon would go on with the one that is gone."""
+    (tmp_path / "link").symlink_to(tmp_path / "stoker.db")
+    with pytest.raises(BackupError, match="is a file of the store itself; choose another name"):
+        back_up(tmp_path / "stoker.db", tmp_path / name, replace=True)
+    assert len(store.jobs.page()) == 3

@@ -146,3 +146,15 @@ def test_a_store_that_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> No
     os.mkfifo(tmp_path / "stoker.db")
     with pytest.raises(StoreError, match="cannot be opened: not a regular file"):
         Store(url_of(tmp_path))
+
+
+def test_a_store_whose_log_is_gone_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    """After kill -9 a young store has its tables in the log alone, which a copy of one file leaves behind."""
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+        submit(store)
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        for name in ("stoker.db", "stoker.db.made"):
+            (copy / name).write_bytes((tmp_path / name).read_bytes())
+    with pytest.raises(StoreError, match=r"stoker\.db is empty, but had been made .* restore a backup"):
+        Store(url_of(copy))
