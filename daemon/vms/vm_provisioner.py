@@ -110,6 +110,8 @@ class VmProvisioner:
         #: The last report; nothing, to begin with.
         self._priced: tuple[tuple[str, float], ...] = ()
         self._listed: tuple[ev.Listed, ...] | None = None
+        #: The last list, if it was not reported, and when it was asked for.
+        self._untold: tuple[float, tuple[ev.Listed, ...]] | None = None
         self._told_at = self._changed_at = time.monotonic()
         self._notified = Notices()
         self._calls: Counter[tuple[str, str]] = Counter()
@@ -312,14 +314,19 @@ class VmProvisioner:
         found = tuple(_listed(machine) for machine in self._provider.list())
         now = time.monotonic()
         with self._lock:
-            unsettled = now - self._changed_at < UNSETTLED or now - self._told_at > TELL_AGAIN
             same = tuple(machine._replace(charged=None) for machine in found)  # which grows all the time
+            before, untold = {machine.machine_id for machine in self._listed or ()}, self._untold
+            gone = before - {machine.machine_id for machine in found}
+            self._changed_at = max(self._changed_at, began) if gone else self._changed_at
+            unsettled = now - self._changed_at < UNSETTLED or now - self._told_at > TELL_AGAIN
             news, self._listed = same != self._listed or unsettled, same
             for machine in found:
                 news = self._came(machine) or news
             self._notified.listed(found, began)
-            self._told_at = now if news else self._told_at
+            self._told_at, self._untold = (now, None) if news else (self._told_at, (asked_at, same))
         self._done(errand, SOON if self._changed_at > began else LIST_PERIOD)
+        if gone and untold:  # they were there until then: one list without them may be wrong
+            self._put(ev.MachinesListed(self._now(), *untold))
         if news:
             self._put(ev.MachinesListed(self._now(), asked_at, found))
 

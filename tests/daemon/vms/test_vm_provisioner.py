@@ -414,3 +414,32 @@ def test_a_stop_waits_for_nobody(offices: list[Office]) -> None:
     began = time.monotonic()
     at.machines.stop()
     assert time.monotonic() - began < 5.0
+
+
+def test_a_vm_that_is_missing_in_one_list_was_there_until_then(
+    offices: list[Office], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists without news are not reported: the last of them is, before one that lacks a VM."""
+    monkeypatch.setattr(vm_provisioner, "UNSETTLED", 0.05)
+    monkeypatch.setattr(vm_provisioner, "LIST_PERIOD", 0.01)
+    at = office(offices)
+    at.provider.machines["m-9"] = Machine("m-9", "p-1.9", "p", "running", NOW)
+    until(lambda: at.of(ev.MachinesListed) and at.of(ev.MachinesListed)[-1].machines, "it is told")
+    before, told = at.asked("list"), 0
+
+    def quiet() -> bool:
+        nonlocal told
+        was, told = told, len(at.of(ev.MachinesListed))
+        return was == told and at.asked("list") > before + 10
+
+    until(quiet, "nothing new is told")
+    at.now = NOW + 250.0
+    before = at.asked("list")
+    until(lambda: at.asked("list") > before + 2, "it is listed without news")
+    del at.provider.machines["m-9"]
+    until(lambda: not at.of(ev.MachinesListed)[-1].machines, "it is missed")
+    there, missed = at.of(ev.MachinesListed)[told : told + 2]
+    assert (there.at, there.asked_at, [one.machine_id for one in there.machines]) == (
+        NOW + 250.0, NOW + 250.0, ["m-9"],
+    )  # fmt: skip
+    assert (missed.asked_at, missed.machines) == (NOW + 250.0, ())
