@@ -237,7 +237,8 @@ class _Unpacking:
             ) as archive,
         ):
             for member in archive:
-                archive.members.clear()  # each has attributes of up to _LONGEST_HEADER bytes
+                # Each has attributes of up to _LONGEST_HEADER bytes.
+                archive.members.clear()  # type: ignore[attr-defined]
                 if member.size < 0:  # which would raise the limit of all other archives
                     raise ValueError(f"a member of {member.size} bytes")
                 number = next(self._numbers)

@@ -9,13 +9,18 @@ import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import randbelow
 
+from daemon.disk.job_folders import remove
 from framework.host.untrusted_files import read_part, read_tail
 from framework.substrate import Sandbox, read_end
 
 STREAMS = ("stdout", "stderr")
 #: Bytes of each stream of a task, and of all tasks of a job; each task gets so much in any case.
 _MOST, _OF_A_JOB, _LEAST = 1 << 18, 1 << 26, 1 << 13
+#: Executors of a job whose logs stay, the last that were launched: as many as it may have at once, while its
+#: driver may ask for others and give them back without end. One in so many copies looks for those before.
+_EXECUTORS, _LOOKS = 10_000, 500
 #: Bytes of a driver's event log; more is cut off.
 _EVENTS = 1 << 28
 _WHY = 1 << 12
@@ -41,9 +46,10 @@ class KeptLogs:
         self._records = data_dir / "records"
 
     def keep(self, job_id: str, task_id: str, sandbox: Sandbox, *, executors: int, events: bool) -> None:
-        """Store the ends of a task's logs, shorter if its job has more `executors`; `events` too.
+        """Store the ends of a task's logs, shorter if its job ever had more `executors`; `events` too.
 
-        They replace a copy from while it ran. OSError when they cannot be read or stored.
+        They replace a copy from while it ran; of very many executors, the first are forgotten. OSError when
+        they cannot be read or stored.
         """
         folder = self._folder(job_id, task_id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,6 +65,17 @@ class KeptLogs:
         if events and not (folder / "events").exists():
             _keep_events(folder, sandbox)
         (folder / "why").unlink(missing_ok=True)
+        if executors > _EXECUTORS and not randbelow(_LOOKS):
+            self._forget_first(job_id)
+
+    def _forget_first(self, job_id: str) -> None:
+        """Remove the logs of the executors that were launched first, beyond `_EXECUTORS`."""
+        logs = self._records / job_id / "logs"
+        numbers = [path.name.rpartition(".")[2] for path in logs.iterdir()]
+        executors = sorted(int(number) for number in numbers if number.isdecimal())
+        for number in executors[:-_EXECUTORS]:
+            with contextlib.suppress(OSError):  # another thread may be at it
+                remove(self._folder(job_id, f"{job_id}.{number}"))
 
     def note(self, job_id: str, task_id: str, why: str) -> None:
         """Note why a task's logs could not be kept."""

@@ -140,7 +140,8 @@ class LogKeeper:
             if job is None:
                 return
             sandbox, events = self._sandbox_of(task), task.number is None and task.ended
-            self._kept.keep(task.job_id, task.task_id, sandbox, executors=job.job.executors, events=events)
+            had = max(job.job.executors, job.next_executor)
+            self._kept.keep(task.job_id, task.task_id, sandbox, executors=had, events=events)
         except (OSError, StoreError) as error:
             if task.ended:
                 self._note(task.task_id, str(error))

@@ -244,6 +244,26 @@ def test_the_more_executors_the_less_of_each_is_kept(stage: Stage) -> None:
     assert kept.end - kept.first == 1 << 13
 
 
+def test_of_executors_without_end_the_last_are_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that gives back one after the other does not fill the disk; its own logs stay."""
+    monkeypatch.setattr(log_archive, "_EXECUTORS", 5)
+    monkeypatch.setattr(log_archive, "_LOOKS", 1)
+    stage.store.changes.save(Changes((replace(stage.job, next_executor=12),), ()))
+    tasks = [stage.tasks[DRIVER]]
+    tasks += [
+        replace(stage.tasks[EXECUTOR], task_id=f"job-1.{n}", number=n, state="killed") for n in range(12)
+    ]
+    for task in tasks:
+        for name in ("stdout", "stderr"):
+            (stage.sandbox(task.task_id) / name).write_text("x" * (1 << 18))
+        stage.keeper.ended([task])
+        stage.rest()
+    kept = [stage.kept.find("job-1", task_id, "stdout") for task_id in (DRIVER, "job-1.11")]
+    assert [None if each is None else each.end - each.first for each in kept] == [1 << 18, 1 << 18]
+    there = [number for number in range(12) if stage.kept.find("job-1", f"job-1.{number}", "stdout")]
+    assert there == [7, 8, 9, 10, 11]
+
+
 def test_a_driver_on_the_cluster_that_failed_says_why(stage: Stage) -> None:
     """Its end is passed on with its last error, without secrets; told twice, it is passed on once."""
     run = stage.sandbox(DRIVER)
