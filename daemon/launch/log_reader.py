@@ -79,7 +79,7 @@ class Logs:
     ) -> LogChunk:
         over = task.ended if task is not None else job.ended
         if task is None:
-            drivers = [task for task in self._store.jobs.executors(job.job.id) if task.number is None]
+            drivers = self._store.jobs.drivers(job.job.id)
             if not drivers:
                 return LogChunk("", offset, over, "", "its driver was never launched")
             task = drivers[-1]

@@ -118,7 +118,7 @@ class MemoryUses:
         record = self._store.jobs.get(job_id)
         if record is None or record.memory_use is not None or record.placed_at is None:
             return True
-        tasks = [task for task in self._store.jobs.executors(job_id) if task.number is not None]
+        tasks = [task for task in self._store.jobs.shown_executors(job_id) if task.number is not None]
         # The log of its last driver may not be here yet, but those of earlier ones.
         last_run = {str(task.number) for task in tasks if task.launched_at >= (record.placed_at or 0.0)}
         peaks = _peaks(self._data_dir, job_id, last_run)

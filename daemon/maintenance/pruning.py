@@ -144,7 +144,7 @@ class Pruner:
             last = page[-1]
 
     def _folders_of(self, job_id: str) -> list[Path]:
-        return self._folders.of(job_id, (task.task_id for task in self._store.jobs.executors(job_id)))
+        return self._folders.of(job_id, self._store.jobs.task_ids(job_id))
 
 
 def prune_all(pruner: Pruner, now: float, progress: Callable[[PruningResult], None]) -> PruningResult:

@@ -23,7 +23,7 @@ from daemon.notifications.signed_post import PostOutcome
 from daemon.store.job_store import Store
 from daemon.store.rows.database import DeposedError, StoreError
 from daemon.store.rows.events import NumberedEvent
-from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import JobRecord
 
 log = structlog.get_logger("webhooks")
 Result = TypeVar("Result")
@@ -160,14 +160,11 @@ class EventSender(ABC):
 
     async def _settled(self, job: JobRecord, until: float) -> tuple[JobRecord, bool]:
         """The job once all its tasks have ended, or at that time; and whether they have."""
-        while any(not task.ended for task in await self._tasks(job)):
+        while await self._patiently(lambda: self._store.jobs.open_executors(job.job.id)):
             if self._now() >= until:
                 return job, False
             await asyncio.sleep(_LOOK)
         return await self._patiently(lambda: self._store.jobs.get(job.job.id)) or job, True
-
-    def _tasks(self, job: JobRecord) -> Awaitable[list[ExecutorRecord]]:
-        return self._patiently(lambda: self._store.jobs.executors(job.job.id))
 
     async def _patiently(self, read: Callable[[], Result]) -> Result:
         """Read from the store, however long it takes."""

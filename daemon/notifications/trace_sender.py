@@ -85,13 +85,13 @@ class TraceSender(EventSender):
 
     def _past(self, record: JobRecord, *, settled: bool) -> PastJob:
         job, store = record.job, self._store
-        tasks = store.jobs.executors(job.id)
+        tasks = store.jobs.shown_executors(job.id)
         launched = max((task.launched_at for task in tasks), default=job.submitted_at)
         events = store.events.read(_MOST_EVENTS, job_id=job.id, since=0.0).found
         return PastJob(
             record,
             tasks,
-            store.jobs.explanations(job.id),
+            store.jobs.shown_explanations(job.id),
             store.vms.leases_of({task.vm_id for task in tasks}, job.submitted_at, launched),
             [SpanEvent(each.happening.at, each.happening.kind, each.happening.text) for each in events],
             self._accepted.of(job.id),

@@ -330,8 +330,8 @@ class Applications:
     def _found(self, key: str, job: JobRecord) -> _DriverSession:
         """A session that went on before this daemon knew of it."""
         session = _DriverSession(key, bool(job.job.client_driver), job)
-        for task in self._store.jobs.executors(job.job.id):
-            if task.number is None or task.ended:
+        for task in self._store.jobs.open_executors(job.job.id):
+            if task.number is None:
                 continue
             session.there.add(task.number)
             session.heard_with.add(task.number)

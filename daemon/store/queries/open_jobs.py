@@ -10,7 +10,7 @@ from conf.uploaded_file import SCHEME, SHA256
 from daemon.core.identity import stored_name
 from daemon.core.job_ids import job_id
 from daemon.store.rows.access import StoreAccess
-from daemon.store.rows.damaged_rows import FoundJobs, put_aside
+from daemon.store.rows.damaged_rows import FoundJobs, parts, put_aside, task_rows_to_go_on
 from daemon.store.rows.job_rows import by_launch
 from daemon.store.rows.tables import OPEN_EXECUTOR, OPEN_JOB, executors, jobs
 from daemon.store.rows.vm_records import VmBooks
@@ -27,17 +27,17 @@ class OpenJobs:
         self._access, self._vms = access, vms
 
     def unfinished(self) -> tuple[list[JobRecord], list[ExecutorRecord]]:
-        """Return the jobs that are open or have open tasks, and all their tasks, for a daemon's start.
+        """Return the jobs that are open or have open tasks, and their tasks, for a daemon's start.
 
-        Jobs come in order of submission, tasks in order of launch.
+        Jobs come in order of submission, tasks in order of launch; of very many, those that still matter.
         """
-        numbers, damages = _going_on().subquery(), self._access.damages
-        records = sa.select(jobs.c.number, jobs.c.record).join(numbers, numbers.c.number == jobs.c.number)
-        tasks = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
-        tasks = tasks.join(numbers, numbers.c.number == executors.c.job)
+        going_on, damages = _going_on().subquery(), self._access.damages
+        records = sa.select(jobs.c.number, jobs.c.record).join(going_on, going_on.c.number == jobs.c.number)
         with self._access.read() as connection:
             found = damages.jobs(connection, records.order_by(jobs.c.number))
-            return found, sorted(damages.executors(connection, tasks), key=by_launch)
+            numbers = list(connection.scalars(_going_on()))
+            rows = [row for part in parts(numbers) for row in task_rows_to_go_on(connection, part)]
+            return found, sorted(damages.tasks(rows), key=by_launch)
 
     def take_up(self, at: float) -> FoundJobs:
         """Load the jobs and tasks for a daemon's start, as in `unfinished`, with the damage found.

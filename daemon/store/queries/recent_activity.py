@@ -42,9 +42,12 @@ class LatelyRows:
         on = sa.select(jobs.c.number).where(jobs.c.state.in_(_RAN))
         on = on.order_by(jobs.c.number.desc()).limit(_MOST_JOBS)
         numbers = sa.union_all(sa.select(ended.subquery()), sa.select(on.subquery())).subquery()
-        launched = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
-        launched = launched.join(numbers, numbers.c.number == executors.c.job)
-        launched = launched.order_by(executors.c.launched_at.desc()).limit(tasks + 1)
+        of = executors.c
+        # The inner query keeps records out of the sort: a job may have had any number of tasks.
+        last = sa.select(of.task_id).join(numbers, numbers.c.number == of.job)
+        last = last.order_by(of.launched_at.desc()).limit(tasks + 1)
+        launched = sa.select(of.task_id, of.job, of.record).where(of.task_id.in_(last))
+        launched = launched.order_by(of.launched_at.desc())
         decided = sa.select(explanations.c.number, explanations.c.job, explanations.c.body)
         decided = decided.order_by(explanations.c.number.desc()).limit(decisions)
         with read() as connection:
@@ -88,14 +91,20 @@ class LatelyRows:
         lately = sa.select(jobs.c.number).where(jobs.c.finished_at >= midnight)
         going = sa.select(jobs.c.number).where(jobs.c.state.in_(tables.OPEN_JOB), jobs.c.cost > 0)
         numbers = sa.union_all(sa.select(lately.subquery()), sa.select(going.subquery())).subquery()
-        before = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
-        before = before.join(numbers, numbers.c.number == executors.c.job)
-        before = before.where(executors.c.launched_at < midnight)
+        of = executors.c
+        ends = sa.func.coalesce(of.ended_at, until)
+        part = (midnight - of.launched_at) / (ends - of.launched_at)
+        earlier_cost = sa.func.sum(of.cost * sa.case((ends <= midnight, 1.0), else_=part))
+        of_today = (of.launched_at < midnight) & of.job.in_(sa.select(numbers))
+        # Rows of an earlier version have no cost of their own.
+        unknown = sa.select(of.task_id, of.job, of.record).where(of_today, of.cost.is_(None))
         with self._access.read() as connection:
             ended = connection.scalar(sa.select(cost).where(jobs.c.finished_at >= midnight)) or 0.0
             open_ = connection.scalar(sa.select(cost).where(jobs.c.state.in_(tables.OPEN_JOB))) or 0.0
-            tasks = self._access.damages.executors(connection, before)
-            held = ended + open_ - sum(task.cost * _part_before(midnight, task, until) for task in tasks)
+            before = connection.scalar(sa.select(earlier_cost).where(of_today)) or 0.0
+            tasks = self._access.damages.executors(connection, unknown)
+            before += sum(task.cost * _part_before(midnight, task, until) for task in tasks)
+            held = ended + open_ - before
             if connection.scalar(earlier) is not None:
                 return held, midnight
             at = connection.scalar(first)

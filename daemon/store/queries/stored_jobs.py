@@ -37,6 +37,8 @@ from environment.model.messages.states import ENDED_JOB
 
 #: Tasks of a job that are shown at once. Chosen: as many as a job may have executors; half a second to read.
 MOST_TASKS = 10_000
+#: Explanations of a job that are shown at once. Chosen: some MB, and a tenth of a second to read.
+MOST_EXPLAINED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,23 @@ class StoredJobs:
         """All tasks that a job ever had, in order of launch."""
         return self._tasks(_TASK.where(executors.c.job == job_ids.job_number(job_id)))
 
+    def open_executors(self, job_id: str) -> list[ExecutorRecord]:
+        """The tasks of a job that have not ended, in order of launch."""
+        mine = executors.c.job == job_ids.job_number(job_id)
+        return self._tasks(_TASK.where(mine, executors.c.state.in_(OPEN_EXECUTOR)))
+
+    def drivers(self, job_id: str) -> list[ExecutorRecord]:
+        """The drivers that a job had on the cluster, in order of launch."""
+        first, after = f"{job_id}.driver", f"{job_id}.drives"  # the index of ids knows this range
+        mine = executors.c.job == job_ids.job_number(job_id)
+        return self._tasks(_TASK.where(mine, executors.c.task_id.between(first, after)))
+
+    def task_ids(self, job_id: str) -> list[str]:
+        """The ids of all tasks that a job ever had."""
+        query = sa.select(executors.c.task_id).where(executors.c.job == job_ids.job_number(job_id))
+        with self._access.read() as connection:
+            return list(connection.scalars(query))
+
     def shown_executors(self, job_id: str) -> list[ExecutorRecord]:
         """The tasks of a job that are shown, in order of launch: a driver may have had any number.
 
@@ -175,13 +194,20 @@ class StoredJobs:
         return next(iter(self._tasks(_TASK.where(executors.c.task_id == task_id))), None)
 
     def explanations(self, job_id: str) -> list[Explanation]:
-        """Explanations of a job's placements, oldest decision first, and of its last waiting."""
+        """All explanations of a job's placements, oldest decision first, and of its last waiting."""
+        return self._explanations(job_id, None)
+
+    def shown_explanations(self, job_id: str) -> list[Explanation]:
+        """The last `MOST_EXPLAINED` of these: a driver may have asked for executors any number of times."""
+        return self._explanations(job_id, MOST_EXPLAINED)
+
+    def _explanations(self, job_id: str, most: int | None) -> list[Explanation]:
         number = job_ids.job_number(job_id)
         query = sa.select(explanations.c.number, explanations.c.body).where(explanations.c.job == number)
         with self._access.read() as connection:
-            rows = connection.execute(query.order_by(explanations.c.number)).all()
+            rows = connection.execute(query.order_by(explanations.c.number.desc()).limit(most)).all()
         read, of = self._access.damages.read, record_rows.read_explanation
-        found = (read("explanations", str(key), number or 0, of, body) for key, body in rows)
+        found = (read("explanations", str(key), number or 0, of, body) for key, body in reversed(rows))
         return [explanation for explanation in found if explanation is not None]
 
     def _jobs(self, query: sa.Select[Any]) -> list[JobRecord]:

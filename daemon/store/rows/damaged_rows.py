@@ -5,7 +5,7 @@ the store, with that as its reason: its next step is unknown. Rows put aside sta
 `quarantine`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
@@ -26,6 +26,11 @@ from environment.types import Job
 
 Result = TypeVar("Result")
 
+#: Tasks of a job that are all read at a daemon's start; of a job with more, so many ended ones that were
+#: launched first, and last, beside those that matter. Chosen: the model has no more of them in memory.
+_ALL_READ, _FIRST_READ, _LAST_READ = 5000, 100, 500
+#: How the record of a task begins that field which says that another has taken its place, or has to.
+_NOT_REPLACED = '"replaced":false'
 #: Damaged rows that are remembered by name. Chosen: more are a damaged disk, and need no list.
 _MOST = 1000
 
@@ -93,8 +98,11 @@ class Damages:
 
     def executors(self, connection: Connection, query: sa.Select[Any]) -> list[ExecutorRecord]:
         """The tasks that a query of `executors.task_id`, `.job` and `.record` finds, but for damaged ones."""
-        rows = connection.execute(query).all()
-        found = (self.read("executors", key, job, job_rows.read_executor, text) for key, job, text in rows)
+        return self.tasks(connection.execute(query).all())
+
+    def tasks(self, rows: Iterable[sa.Row[Any]]) -> list[ExecutorRecord]:
+        """The tasks of rows that begin with `executors.task_id` and `.job` and end with `.record`."""
+        found = (self.read("executors", row[0], row[1], job_rows.read_executor, row[-1]) for row in rows)
         return [task for task in found if task is not None]
 
 
@@ -122,6 +130,27 @@ def stand_in(connection: Connection, number: int) -> JobRecord:
     )
 
 
+def task_rows_to_go_on(connection: Connection, numbers: Sequence[int]) -> list[sa.Row[Any]]:
+    """Rows of the tasks with which a daemon goes on with these jobs: `task_id`, `job`, `state`, `record`.
+
+    All, but for jobs of which drivers gave back very many executors: of these the last ended ones, as the
+    model has them, and the first, which tell since when the job runs.
+    """
+    of = executors.c
+    query = sa.select(of.task_id, of.job, of.state, of.record)
+    counted = sa.select(of.job).where(of.job.in_(numbers)).group_by(of.job)
+    long = list(connection.scalars(counted.having(sa.func.count() > _ALL_READ)))
+    found = list(connection.execute(query.where(of.job.in_([n for n in numbers if n not in long]))).all())
+    for number in long:
+        its = sa.select(of.task_id).where(of.job == number)
+        first = its.order_by(of.launched_at).limit(_FIRST_READ)
+        last = its.order_by(of.launched_at.desc()).limit(_LAST_READ)
+        matters = of.state.in_(tables.OPEN_EXECUTOR) | of.record.contains(_NOT_REPLACED)
+        matters |= of.task_id.in_(first) | of.task_id.in_(last)
+        found += connection.execute(query.where(of.job == number, matters)).all()
+    return found
+
+
 @dataclass(slots=True)
 class FoundJobs:
     """Jobs and tasks as read before any row was put aside, and the damage found."""
@@ -139,7 +168,7 @@ def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> Foun
     """
     damages, found = Damages(), FoundJobs()
     failed: dict[int, str] = {}
-    for part in _parts(sorted(numbers)):
+    for part in parts(sorted(numbers)):
         query = sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.number.in_(part))
         rows = connection.execute(query.order_by(jobs.c.number)).all()
         for number, text, spec in rows:
@@ -168,10 +197,7 @@ def _put_tasks_aside(
 ) -> list[ExecutorRecord]:
     """Do so with their tasks; the others, as they were."""
     found = []
-    columns = (executors.c.task_id, executors.c.job, executors.c.state, executors.c.record)
-    for key, number, state, text in connection.execute(
-        sa.select(*columns).where(executors.c.job.in_(numbers))
-    ).all():
+    for key, number, state, text in task_rows_to_go_on(connection, numbers):
         task = damages.read("executors", key, number, job_rows.read_executor, text)
         if task is not None:
             found.append(task)
@@ -216,5 +242,6 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _parts(numbers: Sequence[int], size: int = 500) -> list[Sequence[int]]:
+def parts(numbers: Sequence[int], size: int = 500) -> list[Sequence[int]]:
+    """The numbers in parts: a statement has a limited number of values."""
     return [numbers[first : first + size] for first in range(0, len(numbers), size)]

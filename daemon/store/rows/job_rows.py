@@ -65,6 +65,8 @@ def executor_row(record: ExecutorRecord) -> Row:
         "state": record.state,
         "launched_at": record.launched_at,
         "record": seal(_encode(record)),
+        "cost": record.cost,
+        "ended_at": record.ended_at,
     }
 
 

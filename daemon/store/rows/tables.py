@@ -97,6 +97,9 @@ executors = sa.Table(
     sa.Column("state", StoredText, nullable=False, index=True),
     sa.Column("launched_at", sa.Double, nullable=False),
     sa.Column("record", StoredText, nullable=False),
+    #: Its dollars, and when it ended: what sums over very many need. No cost in rows of earlier versions.
+    sa.Column("cost", sa.Double),
+    sa.Column("ended_at", sa.Double),
 )
 explanations = sa.Table(
     "explanations",

@@ -126,6 +126,15 @@ def test_of_very_many_executors_the_last_are_shown(store: Store, monkeypatch: py
     assert store.jobs.shown_executors("job-2") == store.jobs.shown_executors("nonsense") == []
 
 
+def test_of_very_many_decisions_the_last_are_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each executor that a driver asks for may be a decision of its own."""
+    monkeypatch.setattr("daemon.store.queries.stored_jobs.MOST_EXPLAINED", 3)
+    submit(store)
+    store.changes.save(Changes((), ()), [make_explanation("job-1", at=float(n)) for n in range(9)])
+    assert [each.at for each in store.jobs.shown_explanations("job-1")] == [6.0, 7.0, 8.0]
+    assert [each.at for each in store.jobs.explanations("job-1")] == [float(n) for n in range(9)]
+
+
 def test_ids_count_up_and_records_come_back(store: Store) -> None:
     """Jobs are numbered in order of submission and are found by id, with their spec."""
     first, second = submit(store), submit(store)

@@ -92,7 +92,9 @@ def first_store(url: str) -> tuple[JobRecord, JobRecord, ExecutorRecord]:
             connection.execute(sa.insert(tables.jobs), {**row, "spec": SPEC.model_dump_json()})
         damaged = {"number": 2, "state": "failed", "cost": 0.0, "record": '{"job":{"id"'}
         connection.execute(sa.insert(tables.jobs), damaged)
-        connection.execute(sa.insert(tables.executors), job_rows.executor_row(task))
+        known = job_rows.executor_row(task)
+        row = {name: known[name] for name in ("task_id", "job", "state", "launched_at", "record")}
+        connection.execute(sa.insert(tables.executors), row)
     return over, runs, task
 
 

@@ -132,7 +132,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         job_id = record.job.id
         live = leadership.live()
         reason, place = told_of(live, store, permit_of(request), [record])[job_id]
-        found, why = store.jobs.explanations(job_id), reason + _unreadable(store, job_id)
+        found, why = store.jobs.shown_explanations(job_id), reason + _unreadable(store, job_id)
         estimate = job_bodies.estimate_of(record, live.estimates().get(job_id))
         no_estimate = live.no_estimate(record)
         body = explanations.explanation_body(record, why, found, place, estimate, no_estimate)
