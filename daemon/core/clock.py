@@ -6,6 +6,7 @@ on another machine, the store's clock is read, and time never begins before the 
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,9 +46,8 @@ class Clock:
         """
         self._shared, self._wall, self._boot = shared, wall, boot
         self._boot_id = boot_id or Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        before = json.loads(kept or "{}")
-        goes_on = before.get("boot") == self._boot_id
-        self._offset = before["offset"] if goes_on else shared() - boot()
+        before = _kept_offset(kept, self._boot_id)
+        self._offset = shared() - boot() if before is None else before
         self._ahead = self.now() - wall()
         #: How often the wall clock has jumped since this daemon leads.
         self.jumps = 0
@@ -118,3 +118,17 @@ class Clock:
         self.followed -= ahead
         self._ahead = 0.0
         return -ahead
+
+
+def _kept_offset(kept: str, boot_id: str) -> float | None:
+    """The offset in a clock's state; None where that is of another boot, or cannot be read any more."""
+    try:
+        before = json.loads(kept or "{}")
+        offset = float(before["offset"]) if before.get("boot") == boot_id else None
+        if offset is None or math.isfinite(offset):
+            return offset
+        why = "it is no number"
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        why = f"{type(error).__name__}: {error}"
+    log.error("the stored time cannot be read; the wall clock is read anew", why=why)
+    return None

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import itertools
 import os
 import stat
 import time
@@ -12,12 +13,16 @@ from functools import partial
 from pathlib import Path
 
 from conf.loader import ConfigError
+from conf.util.regular_file import open_regular
 from daemon.core import job_ids
 from daemon.disk.job_folders import Folders
 from daemon.maintenance.doctor_report import DoctorFinding, DoctorReport, Examination
 from environment.model.event_log import decode
 from framework.providers.interface import Provider, ProviderError
 from framework.spark import SparkHomes
+
+#: Bytes of a line of an event log: the first has all jobs that were open. Chosen: more than a million have.
+_LONGEST_LINE = 1 << 30
 
 
 def look_at_folders(exam: Examination, known: set[int]) -> None:
@@ -68,18 +73,30 @@ def look_at_event_logs(exam: Examination) -> None:
     """Whether every event that was logged can be read."""
     for path in sorted(exam.data_dir.glob("events*.jsonl")):
         exam.progress(path.name, 0)
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
-                    break  # being written just now
-                exam.count("event log")
-                try:
-                    decode(line.decode("ascii"))
-                except ValueError as error:
-                    what = f"{path}, line {number}: {str(error).splitlines()[0]}"
-                    advice = f"it does not replay; remove {path} unless you need it: no daemon reads it"
-                    exam.find("event log", what, advice)
-                    break
+        try:
+            _look_at_events(exam, path)
+        except (OSError, ValueError) as error:
+            what = f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
+            exam.find("event log", what, f"remove {path} unless you need it: no daemon reads it")
+
+
+def _look_at_events(exam: Examination, path: Path) -> None:
+    """Look at one log, in whose place somebody else may have put anything; OSError, ValueError."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        for number in itertools.count(1):
+            line = file.readline(_LONGEST_LINE)
+            if len(line) == _LONGEST_LINE:
+                raise ValueError(f"line {number} has more than {_LONGEST_LINE >> 20} MiB")
+            if not line.endswith(b"\n"):
+                return  # it ends here, or this is being written just now
+            exam.count("event log")
+            try:
+                decode(line.decode("ascii"))
+            except (ValueError, RecursionError) as error:
+                what = f"{path}, line {number}: {str(error).splitlines()[0]}"
+                advice = f"it does not replay; remove {path} unless you need it: no daemon reads it"
+                exam.find("event log", what, advice)
+                return
 
 
 def look_at_provider(exam: Examination, provider: Callable[[], Provider] | None) -> None:

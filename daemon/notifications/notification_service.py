@@ -229,8 +229,9 @@ class NotificationService:
     def _take_up(self) -> tuple[dict[str, int], int]:
         """Progress of each receiver, and the last event's number: a new receiver starts after it."""
         last = self._store.events.last()
-        found: dict[str, Any] = json.loads(self._store.facts.get(FACT) or "{}")
-        kept = {name: int(found.get(name, last)) for name in self._names}
+        found: dict[str, Any] = self._store.facts.values(FACT)
+        told = {name: at for name, at in found.items() if isinstance(at, int)}
+        kept = {name: told.get(name, last) for name in self._names}
         if kept != found:
             self._store.facts.put(FACT, json.dumps(kept))
         return kept, last

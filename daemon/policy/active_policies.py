@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 
 import structlog
+from pydantic import ValidationError
 
 from agents.registry import PolicyError, is_ours
 from agents.trial import tried
@@ -226,10 +227,14 @@ class PolicySwitch:
 
     def _kept(self, key: str, configured: PolicyChoice | None) -> PolicyChoice | None:
         """Last chosen policy, unless the config names another one or no longer allows it."""
-        kept = json.loads(self._store.facts.get(key) or "{}")
-        if "chosen" not in kept or kept["configured"] != _plain(configured):
+        kept = self._store.facts.values(key)
+        if not kept.keys() >= {"chosen", "configured"} or kept["configured"] != _plain(configured):
             return configured
-        chosen = None if kept["chosen"] is None else PolicyChoice(**kept["chosen"])
+        try:
+            chosen = None if kept["chosen"] is None else PolicyChoice.model_validate(kept["chosen"])
+        except ValidationError as error:
+            log.error("a policy chosen earlier cannot be read", choice=key, why=str(error))
+            return configured
         if chosen is not None and ":" in chosen.name and not self._is_allowed(chosen.name):
             log.warning("a policy chosen earlier is not in policies_allowed", name=chosen.name)
             return configured
@@ -237,10 +242,16 @@ class PolicySwitch:
 
     def _kept_promotion(self) -> Promotion | None:
         """The watched promotion of an earlier daemon, where its policy acts still."""
-        kept = json.loads(self._store.facts.get("policy") or "{}")
-        if "promotion" not in kept or kept["configured"] != _plain(self._config.policy):
+        kept = self._store.facts.values("policy")
+        if "promotion" not in kept or kept.get("configured") != _plain(self._config.policy):
             return None
-        return Promotion.of(kept["promotion"]) if kept["chosen"] == _plain(self._deciders.config) else None
+        if kept.get("chosen") != _plain(self._deciders.config):
+            return None
+        try:
+            return Promotion.of(kept["promotion"])
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            log.error("a promotion cannot be read, and is watched no longer", why=str(error))
+            return None
 
     def _keep(
         self,

@@ -189,7 +189,11 @@ class LiveQueues:
 
     def _take_up(self) -> None:
         """Repeat an earlier daemon's changes, as far as the config still has the values that it had then."""
-        kept: dict[str, dict[str, Any]] = json.loads(self._store.facts.get(_FACT) or "{}")
+        kept: dict[str, dict[str, Any]] = {
+            path: change
+            for path, change in self._store.facts.values(_FACT).items()
+            if isinstance(change, dict) and change.keys() >= {"configured", "chosen"}
+        }
         changes: dict[str, dict[str, Any]] = {}
         own = dict(self._configured)
         gone = {path for path, change in kept.items() if change["chosen"] is None}

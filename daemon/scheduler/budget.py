@@ -12,6 +12,7 @@ import structlog
 from conf.schema import Budget
 from conf.util.utc_days import day_of, minute, month_of, next_day, next_month
 from daemon.core.status import BudgetStatus, SpendingLimit
+from daemon.store.facts import fact_values
 from daemon.store.rows.bill import PAID
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.events import OpeningsHeld
@@ -171,7 +172,7 @@ def _taken_up(text: str) -> dict[str, str]:
     """Decode an earlier daemon's reports; of versions with one limit it is the text of that."""
     if not text.startswith("{"):
         return {"day": text} if text else {}
-    return {str(name): str(said) for name, said in json.loads(text).items()}
+    return {str(name): str(said) for name, said in fact_values(FACT, text).items()}
 
 
 def _key(limit: SpendingLimit) -> str:

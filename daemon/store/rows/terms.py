@@ -11,6 +11,7 @@ goes on while a process is stopped or the machine sleeps.
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,7 @@ START = 30.0
 _SAFE, _RENEWED = 0.8, 0.2
 #: How long PostgreSQL waits for other holders of the term's row; a frozen one would hold it for ever.
 _PATIENCE = "SET LOCAL lock_timeout = '2s'"
+_CURE = "restore a backup of it"
 
 
 class Term:
@@ -116,7 +118,7 @@ class LeaderTerms:
         def work(connection: Connection) -> int:
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql(_PATIENCE)
-            number = int(connection.scalar(_TERM.with_for_update()) or 0) + 1
+            number = _number(connection.scalar(_TERM.with_for_update()), self._database) + 1
             if instead_of is not None and connection.scalar(_of("lease")) != instead_of:
                 raise StoreBusyError(f"another daemon leads on the job store {self._database.name} now")
             _put(connection, term=str(number), leader=url, lease=_encode(lease and {**lease, "term": number}))
@@ -154,14 +156,14 @@ class LeaseWatch:
             self._seen, self._since = lease, now
         if not lease:
             return lease
-        known = json.loads(lease)
+        known = _decoded(lease, self._database)
         mine = known["session"] == self._database.session  # a term of ours whose end could not be written
         gone = mine or _is_gone(known["holder"])
         return lease if gone or now - self._since > known["seconds"] else None
 
     def clear(self) -> None:
         """Detach the frozen holder of the expired lease from the store: end its session or kill it."""
-        known = json.loads(self._seen or "{}")
+        known = _decoded(self._seen, self._database) if self._seen else {}
         if self._database.path is None and known:
             self._database.end_session(known["session"])
         elif known and _lives_here(known["holder"]):
@@ -217,6 +219,24 @@ def _current(connection: Connection) -> str | None:
         known["term"] = connection.scalar(_TERM.with_for_update(read=True))
     number: str | None = known["term"]
     return number
+
+
+def _number(term: str | None, database: Database) -> int:
+    """The number of a stored term; StoreError for anything else."""
+    if term is None or (term.isascii() and term.isdecimal()):
+        return int(term or 0)
+    raise StoreError(f"the job store {database.name} is damaged: the leader's term is {term[:40]!r}; {_CURE}")
+
+
+def _decoded(lease: str, database: Database) -> Mapping[str, Any]:
+    """A stored lease; StoreError for anything else."""
+    try:
+        known = json.loads(lease)
+        if {"holder", "session", "seconds"} <= known.keys() and math.isfinite(known["seconds"]):
+            return dict(known)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise StoreError(f"the job store {database.name} is damaged: the leader's lease cannot be read; {_CURE}")
 
 
 def _put(connection: Connection, **values: str) -> None:

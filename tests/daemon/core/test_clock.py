@@ -186,3 +186,12 @@ def test_no_vm_is_paid_for_a_jump(store: Store, tmp_path: Path, machine: Machine
     finally:
         service.stop()
         service.run()
+
+
+@pytest.mark.parametrize(
+    "kept", ["{", "[]", "null", "7", '{"boot":"first"}', '{"boot":"first","offset":null}',
+             '{"boot":"first","offset":NaN}', '{"boot":"first","offset":1e999}', "[" * 100_000],
+)  # fmt: skip
+def test_a_time_that_cannot_be_read_is_read_anew(machine: Machine, kept: str) -> None:
+    """A disk may have changed it; the daemon goes on by the store's clock, as after a reboot."""
+    assert machine.clock(kept).now() == machine.wall

@@ -1,6 +1,7 @@
 """The doctor finds faults, names remedies and repairs; a healthy store has none."""
 
 import contextlib
+import os
 import sqlite3
 import stat
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from conf.schema import Config
 from conf.schema.users import UsersSection
+from daemon.maintenance import host_checks
 from daemon.maintenance.doctor import Doctor
 from daemon.maintenance.doctor_report import DoctorReport
 from daemon.maintenance.host_checks import look_at_sparks
@@ -101,6 +103,8 @@ def test_damaged_rows_are_found_and_put_aside(folder: Path, table: str, column: 
         ("UPDATE jobs SET state = 'failed' WHERE number = 1", "columns"),
         ("UPDATE jobs SET finished_at = NULL WHERE number = 1", "columns"),
         ("UPDATE sums SET number = 7 WHERE name = 'jobs' AND state = 'queued'", "sums"),
+        ("INSERT OR REPLACE INTO facts VALUES ('clock', '{\"boot\":')", "facts"),
+        ("INSERT OR REPLACE INTO facts VALUES ('queues', '[]')", "facts"),
     ],
 )
 def test_what_follows_from_records_is_made_anew(folder: Path, statement: str, check: str) -> None:
@@ -166,6 +170,22 @@ def test_an_event_log_that_does_not_replay_is_found(folder: Path) -> None:
     log.write_text('{"type":"Tick","at":1.0}\nnonsense\n')
     (finding,) = examine(folder).findings
     assert f"{log}, line 2: " in finding.what
+
+
+def test_an_event_log_that_never_ends_is_not_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A FIFO without a writer, a line without an end, and one that is nested without end."""
+    monkeypatch.setattr(host_checks, "_LONGEST_LINE", 1 << 20)
+    os.mkfifo(folder / "events.jsonl", 0o600)
+    (folder / "events-1.jsonl").touch(0o600)
+    os.truncate(folder / "events-1.jsonl", 1 << 40)
+    (folder / "events-2.jsonl").touch(0o600)
+    (folder / "events-2.jsonl").write_text("[" * 100_000 + "\n")
+    said = [finding.what.removeprefix(f"{folder}/") for finding in examine(folder).findings]
+    assert said[0] == "events-1.jsonl cannot be read: line 1 has more than 1 MiB"
+    assert said[1].startswith("events-2.jsonl, line 1: maximum recursion depth exceeded")
+    assert said[2] == "events.jsonl cannot be read: not a regular file"
 
 
 def test_a_file_that_is_no_store_is_told(folder: Path) -> None:
