@@ -105,6 +105,13 @@ class SimulatedCluster:
         """Whether a job may be placed on these VMs, by number, where closed ones are opened for it."""
         return not self.hours.over(vms) and (self.supply is None or self.supply.open(vms))
 
+    def closed(self, vms: IntArray) -> tuple[str, ...]:
+        """The closed ones of these VMs, by number: their ids."""
+        if (openings := self._openings()) is None:
+            return ()
+        is_open = dict(zip(self._there.tolist(), openings.open.tolist(), strict=True))
+        return tuple(self.ids[vm] for vm in dict.fromkeys(vms.tolist()) if not is_open[vm])
+
     def next_opening(self) -> float:
         """Time at which VMs that are not opened now may be; infinity when there are none."""
         retry = math.inf if self.supply is None else self.supply.next_retry()

@@ -30,6 +30,8 @@ class InOrder:
         self._whole = total([vm.resources for vm in vms])
         #: Resources of running jobs, and until when they were charged.
         self._held: dict[str, tuple[JobHolding, float]] = {}
+        #: Dollars per hour of VMs that were opened for jobs, and when these jobs start on them.
+        self._boots: dict[str, tuple[float, float]] = {}
         self._turns: OrderedQueue | None = None
         #: The last day on which anything was charged.
         self._spent_on = ""
@@ -97,6 +99,12 @@ class InOrder:
         )
         self._note(running, JobHolding(running.job.queue, running.job.owner, total(sizes), per_hour), now)
 
+    def opened(self, running: RunningJob, vm_ids: Sequence[str], now: float) -> None:
+        """These VMs were opened for a job; until it starts it pays for all of them, and for no others."""
+        if running.started_at > now:
+            per_hour = math.fsum(self._vms[vm_id].price_per_hour for vm_id in vm_ids)
+            self._boots[running.job.id] = per_hour, running.started_at
+
     def ended(self, running: RunningJob, at: float) -> None:
         """A job is over and holds nothing."""
         self._note(running, JobHolding(running.job.queue, running.job.owner, NOTHING, 0.0), at)
@@ -108,6 +116,8 @@ class InOrder:
         self._held.pop(job_id, None)
         if holding.held:
             self._held[job_id] = holding, at
+        else:
+            self._boots.pop(job_id, None)
 
     def why_not(self, request: PlacementRequest, now: float) -> str:
         """Limit that blocks a waiting job, now or for ever; empty when none does."""
@@ -135,9 +145,11 @@ class InOrder:
         if not self._charges or job_id not in self._held:
             return
         holding, since = self._held[job_id]
+        boots, starts = self._boots.get(job_id, (0.0, -math.inf))
         while since < now:
             until = min((since // SECONDS_PER_DAY + 1.0) * SECONDS_PER_DAY, now)
-            dollars = holding.per_hour * (until - since) / SECONDS_PER_HOUR
+            until, per_hour = (min(until, starts), boots) if since < starts else (until, holding.per_hour)
+            dollars = per_hour * (until - since) / SECONDS_PER_HOUR
             self._spent_on = day_of(since)
             self._ordering.shares.spends(holding.queue, holding.user, self._spent_on, dollars)
             since = until

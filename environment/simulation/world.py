@@ -218,6 +218,7 @@ class World:
     def place(self, request: PlacementRequest, place: Place) -> None:
         """Execute a decision about a request of the queue, unless its VMs cannot all be opened."""
         head, placement = self.head, self._cluster.numbers(place.placement)
+        opened = () if self._in_order is None else self._cluster.closed(placement)
         if not self._cluster.opens(placement.tolist()):
             return
         if request.again:
@@ -254,6 +255,8 @@ class World:
         if self._tracks:
             self.missing.began(head, len(placement))
         self._began(head, request.job, placement, sizes, mean)
+        if self._in_order is not None:
+            self._in_order.opened(self._running[head], opened, self.now)
 
     def _began(
         self,

@@ -27,7 +27,7 @@ from daemon.store.rows.tables import (
     charged_vms,
     facts,
 )
-from environment.model.messages.vm_accounts import Charge, Kind, Vain
+from environment.model.messages.vm_accounts import SPENT, Charge, Kind, Vain
 
 #: Keys by which a bill can be divided.
 By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
@@ -254,9 +254,9 @@ def spent(connection: Connection, month: str) -> list[tuple[str, str, float]]:
 
 
 def spent_by_queue(connection: Connection, month: str) -> list[tuple[str, str, str, float]]:
-    """Dollars that jobs have used in a month (2026-11), by day, queue and owner."""
+    """Dollars of a month (2026-11) that are jobs', by day, queue and owner."""
     by = (charged_days.c.day, charged_days.c.queue, charged_days.c.owner)
-    used = (*_of_month(month), charged_days.c.kind == "used")
+    used = (*_of_month(month), charged_days.c.kind.in_(SPENT), charged_days.c.queue != "")
     rows = connection.execute(sa.select(*by, sa.func.sum(charged_days.c.dollars)).where(*used).group_by(*by))
     return [(*row[:3], float(row[3])) for row in rows]
 

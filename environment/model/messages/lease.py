@@ -6,15 +6,30 @@ closed, `model/vms/usage_ledger.py` divides its cost among jobs, `environment.po
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from environment.types import Vm
+from environment.types import Job, Vm
 
 #: `opening`: the provider was asked for it; `booting`: it has opened it, and its agent is not there yet;
 #: `up`: its agent is; `draining`: no task starts there, and running ones are to move; `closing`: the provider
 #: was asked to close it; `closed`: it costs nothing more; `lost`: neither, its end is unknown.
 LeaseState = Literal["opening", "booting", "up", "draining", "closing", "closed", "lost"]
 ENDED_LEASE: frozenset[str] = frozenset({"closed", "lost"})
+
+
+class OpenedFor(NamedTuple):
+    """The job that a VM was opened for, to which the VM's cost counts until something runs there."""
+
+    job: str
+    owner: str
+    queue: str
+    #: The group of the job, or its array.
+    group: str
+
+    @classmethod
+    def of(cls, job: Job) -> "OpenedFor":
+        """What is kept of the job, which may have ended before its VM is up."""
+        return cls(job.id, job.owner, job.queue, job.group or job.array)
 
 
 @dataclass(slots=True)
@@ -50,6 +65,8 @@ class Lease:
     closed_at: float | None = None
     #: The cost by its provider's own account, dollars, where the provider states it.
     charged: float | None = None
+    #: The job that it was opened for; None of one that is always open, or unknown.
+    opened_for: OpenedFor | None = None
 
     @property
     def vm_id(self) -> str:

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from conf.util.utc_days import day_of
 from environment.clusters.commitments import Commitment, Cover, cover
-from environment.model.messages.lease import Lease
+from environment.model.messages.lease import Lease, OpenedFor
 from environment.model.messages.records import ExecutorRecord
 from environment.types import Job, Vm
 
@@ -28,6 +28,10 @@ from environment.types import Job, Vm
 #: nor `covered`: the part of them that commitments cover, at the VMs' own prices.
 Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference", "lost", "memory", "covered"]
 Vain = Literal["lost", "memory"]
+#: Kinds that count in limits of queues and users, as far as they are a job's: its usage, and VMs that were
+#: opened for it until something ran there.
+SPENT: tuple[Kind, ...] = ("used", "idle", "booting", "draining", "rounding")
+_NO_JOB = OpenedFor("", "", "", "")
 
 
 class Charge(NamedTuple):
@@ -84,6 +88,8 @@ class Account:
     spot: bool = False
     #: Shares of it that commitments cover.
     covered: Cover = ()
+    #: The job that it was opened for, until something runs there: so much of its cost is that job's.
+    opened_for: OpenedFor | None = None
 
 
 class Accounts:
@@ -133,7 +139,7 @@ class Accounts:
             self._add(account)
         for lease in leases:
             if not found and lease.opened_at is not None and not lease.ended and lease.id not in self._open:
-                self._begin(lease, lease.opened_at, max(lease.opened_at, at))
+                self._begin(lease, lease.opened_at, max(lease.opened_at, at)).opened_for = None
                 self.lease(lease, at)
 
     @property
@@ -196,6 +202,11 @@ class Accounts:
         if account is not None and not account.pool and vm_id not in self._there:
             self._leave(account, at)
 
+    def used(self, vm_id: str) -> None:
+        """Something runs on the VM from now on: time without is nobody's then."""
+        if account := self._open.get(self._of.get(vm_id, "")):
+            account.opened_for = None
+
     def lease(self, lease: Lease, at: float) -> None:
         """A VM of a pool is not as it was."""
         account = self._open.get(lease.id)
@@ -252,7 +263,7 @@ class Accounts:
         vm = lease.vm
         pool = "unknown" if vm.terms is None else vm.terms.pool
         account = Account(lease.id, lease.id, vm.type, vm.price_per_hour, opened_at, until, pool=pool)
-        account.phase, account.spot = "booting", vm.spot
+        account.phase, account.spot, account.opened_for = "booting", vm.spot, lease.opened_for
         self._add(account)
         self._changed[account.id] = account
         self._moved(opened_at)
@@ -361,15 +372,16 @@ class Accounts:
         if not dollars:
             return
         job = self._job(job_id) if job_id else None
-        owner, queue, group = ("", "", "") if job is None else (job.owner, job.queue, job.group or job.array)
+        of = _NO_JOB._replace(job=job_id) if job is None else OpenedFor.of(job)
+        if not job_id and account.opened_for is not None and kind != "difference":
+            of = account.opened_for
         of_vm = (account.name, account.pool, account.type)
-        key = Charge(
-            day_of(at), *of_vm, job_id, owner, queue, self.policy, kind, 0.0, group, spot=account.spot
-        )
+        of_job = (of.job, of.owner, of.queue)
+        key = Charge(day_of(at), *of_vm, *of_job, self.policy, kind, 0.0, of.group, spot=account.spot)
         dollars_before, hours_before = self._charges.get(key, (0.0, 0.0))
         self._charges[key] = dollars_before + dollars, hours_before + hours
-        if self.spends is not None and job is not None and kind == "used":
-            self.spends(queue, owner, key.day, dollars)
+        if self.spends is not None and of.queue and kind in SPENT:
+            self.spends(of.queue, of.owner, key.day, dollars)
 
     def _add(self, account: Account) -> None:
         self._open[account.id] = account

@@ -10,6 +10,7 @@ from dataclasses import replace
 from environment.model.jobs.job_parts import JobParts
 from environment.model.messages import options
 from environment.model.messages.events import Decided, Placement
+from environment.model.messages.lease import OpenedFor
 from environment.model.messages.records import JobRecord
 from environment.model.messages.snapshot import ReservedJob
 from environment.model.tasks.launches import NO_PORTS, TAKEN_BACK, Launches
@@ -178,7 +179,7 @@ class Decisions:
         )  # fmt: skip
         self._reservations.hold(reserved)
         for vm_id in _vms(placement):
-            self._fleet.open(vm_id, f"for {job.job.id}")
+            self._fleet.open(vm_id, f"for {job.job.id}", OpenedFor.of(job.job))
         self._roster.explain(job, self._places.why_waits(reserved))
 
     def _as_called_now(self, placement: Placement) -> Placement:

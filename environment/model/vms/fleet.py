@@ -13,7 +13,7 @@ from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import options as timings
 from environment.model.messages.event_context import EventContext
-from environment.model.messages.lease import Lease, due
+from environment.model.messages.lease import Lease, OpenedFor, due
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.snapshot import FleetSnapshot, PoolSetback
 from environment.model.vms.agent_registration import JoiningVms
@@ -140,14 +140,14 @@ class Fleet:
 
     # ---- opening -------------------------------------------------------------------------------------
 
-    def open(self, place_id: str, why: str) -> None:
-        """Open the VM of a place, unless it is open."""
+    def open(self, place_id: str, why: str, opened_for: OpenedFor | None = None) -> None:
+        """Open the VM of a place, unless it is open; for a job, except those that are always open."""
         vm = self._places.place(place_id)
         if vm is None or self._places.at(place_id) is not None:
             return
         now = self._turn.now
         self._number = max(self._number + 1, int(now))
-        lease = Lease(f"{place_id}.{self._number}", vm, now, reason=why)
+        lease = Lease(f"{place_id}.{self._number}", vm, now, reason=why, opened_for=opened_for)
         self._places.add(lease)
         self.joining.wait_for(lease)
         self.idling.touch(place_id)

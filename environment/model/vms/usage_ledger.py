@@ -29,6 +29,7 @@ class Ledger:
     def open(self, task: ExecutorRecord) -> list[tuple[ExecutorRecord, float]]:
         """Add a task to its VM at `launched_at`; return the charges due at that moment, by task."""
         due = list(self._accrue(task.vm_id, task.launched_at))
+        self.accounts.used(task.vm_id)
         task.accrued_until = task.launched_at
         self.reopen(task)
         return due

@@ -12,12 +12,16 @@ import numpy as np
 import pytest
 
 from agents.registry import create
+from conf.schema.sharing import QueueSpec, SharingSpec
 from environment.kernel.arrays import jobs_of
 from environment.kernel.rule_options import DurationOptions
 from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.model.messages import events as ev
 from environment.number_format import natural_key
 from environment.policy import Observer, Policy
 from environment.pools import IdleTimeout, Terms
+from environment.queues.shares import Shares
+from environment.queues.types import sharing_of
 from environment.resources import CPUS, MEMORY
 from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.results.results import Result
@@ -123,6 +127,8 @@ def played(
     model = ClusterModel(
         ModelOptions(places=tuple(vm for vm in vms if vm.terms is not None), keeping=options.keeping)
     )
+    if options.sharing is not None:
+        model.handle(ev.SharingChanged(0.0, options.sharing))
     fixed = [vm for vm in vms if vm.terms is None]
     cloud = PerfectCloud(there, fixed, lambda job_id, *_: ends[job_id], model, keeping=options.keeping)
     cloud.run(believed(jobs_of(jobs, options.profiles), options))
@@ -166,3 +172,43 @@ def test_policies_decide_the_same_on_pools_in_both_worlds(policy: str, cluster: 
     opened = {lease.id for lease in cloud.leases.values() if lease.vm.terms and not lease.vm.terms.always}
     boots = sum(charge.dollars for charge in ledger if charge.kind == "booting" and charge.vm in opened)
     assert boots == pytest.approx(result.bill.booting, rel=1e-9)
+
+
+@pytest.mark.parametrize("keeper", ["none", "timeout"])
+def test_limits_in_dollars_count_the_same_in_both_worlds(
+    keeper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A VM is the job's that it was opened for until something runs there; then by shares."""
+    spent: dict[str, float] = {}
+
+    def spends(_: Shares, _queue: str, user: str, _day: str, dollars: float) -> None:
+        spent[user] = spent.get(user, 0.0) + dollars
+
+    monkeypatch.setattr(Shares, "spends", spends)
+    most = {"default": QueueSpec.model_validate({"most": {"dollars_per_day": 1e6}})}
+    shared = sharing_of(SharingSpec(), most)
+    # The last job comes when all others are over: a simulation charges nothing when nobody waits any more.
+    arrivals = [*(40.0 * number for number in range(6)), 1e5]
+    jobs = Workload(
+        tuple(
+            replace(
+                job,
+                owner="last" if number == 6 else f"user-{number % 3}",
+                executors=3,
+                cpus=5.0,
+                submitted_at=arrivals[number],
+            )
+            for number, job in enumerate(workload("burst", 7).jobs)
+        )
+    )
+    options = SimulationOptions(
+        DurationOptions(partial="proportional"), keeping=KEEPERS[keeper], seed=2, sharing=shared
+    )
+    result = simulate(create("ff"), jobs, CLUSTERS["slow"], options=options)
+    simulated = dict(spent)
+    spent.clear()
+    played("ff", jobs, CLUSTERS["slow"], options, result)
+    spent.pop(jobs.jobs[-1].owner)
+    simulated.pop(jobs.jobs[-1].owner, None)
+    assert spent == pytest.approx(simulated, rel=1e-9)
+    assert len(spent) == 3

@@ -58,7 +58,10 @@ def test_what_queues_have_used_in_a_month_is_told(store: Store) -> None:
     save(store, charge(0.5), charge(0.25, job="job-1"), charge(0.5, job="job-2", vm="vm-2"))
     save(store, charge(1.0, "2026-11-21", "job-1"), charge(2.0, job="job-3")._replace(queue="day", owner=""))
     found = store.vms.spent_by_queue("2026-11")
-    today = [("2026-11-22", "day", "", 2.0), ("2026-11-22", "night", "ann", 0.75)]
+    opened = charge(0.125, kind="booting")._replace(job="job-4", owner="ann", queue="night")
+    save(store, opened, charge(8.0, kind="booting"), opened._replace(kind="difference"))
+    found = store.vms.spent_by_queue("2026-11")
+    today = [("2026-11-22", "day", "", 2.0), ("2026-11-22", "night", "ann", 0.875)]
     assert sorted(found) == [("2026-11-21", "night", "ann", 1.0), *today]
     assert store.vms.spent_by_queue("2026-12") == []
 

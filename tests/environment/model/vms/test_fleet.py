@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from conf.schema.sharing import QueueSpec, SharingSpec
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
 from environment.model.messages import events as ev
 from environment.model.messages import options
-from environment.pools import Terms
+from environment.pools import IdleTimeout, Terms
+from environment.queues.types import sharing_of
 from environment.resources import Resources
 from tests.builders import make_job
 from tests.environment.model.walks.elastic_world import ElasticWorld, closes, opens, places
@@ -187,3 +189,29 @@ def test_what_its_provider_has_charged_so_far_is_in_the_ledger() -> None:
     world.send(ev.LeaseClosed(world.now, lease.id, 0.0065))
     told = [charge.dollars for charge in world.kept().charges if charge.kind == "difference"]
     assert told == pytest.approx([-0.0005])
+
+
+def test_who_has_vms_opened_and_is_killed_pays_for_them() -> None:
+    """Two VMs boot and are idle for a job that ended before: its owner has reached a limit of a day."""
+    world = ElasticWorld(keeping=IdleTimeout("timeout", 100.0))
+    queues = {"default": QueueSpec.model_validate({"most_per_user": {"dollars_per_day": 0.01}})}
+    world.send(ev.SharingChanged(world.now, sharing_of(SharingSpec(), queues)))
+    world.begin()
+    world.submit(replace(make_job("job-1", 2), size=Resources.of(4.0, 1024), owner="ann"))
+    assert len(opens(world.decide())) == 2
+    world.opened("general-1", "general-2")
+    world.wait(1.0)
+    world.send(ev.KillRequested(world.now, "job-1"))
+    assert world.job().state == "killed"
+    world.wait(59.0)
+    world.boot("general-1", "general-2")
+    world.wait(100.0)
+    charges = [charge for charge in world.kept().charges if charge.dollars]
+    assert {(charge.kind, charge.owner, charge.job) for charge in charges} >= {("booting", "ann", "job-1")}
+    assert not [charge for charge in charges if charge.owner != "ann"]
+    world.submit(replace(make_job("job-2"), owner="ann"))
+    assert "may cost $0.01 per day at most and has cost" in world.model.why_waits("job-2")
+    world.submit(replace(make_job("job-3"), owner="bob"))
+    world.decide()
+    assert world.job("job-3").reason.startswith("waits for general-")
+    assert world.job("job-2").placed_at is None

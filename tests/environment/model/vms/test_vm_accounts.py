@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from environment.model.messages import events as ev
-from environment.model.messages.lease import Lease
+from environment.model.messages.lease import Lease, OpenedFor
 from environment.model.messages.records import ExecutorRecord
 from environment.model.messages.vm_accounts import Account, Charge
 from environment.model.vms.usage_ledger import Ledger
@@ -379,3 +379,44 @@ def test_nothing_is_lost_or_charged_twice(seed: int) -> None:
     assert {day for day, _ in day.stored} == {"1970-01-01", "1970-01-02"}
     assert dict(day.stored) == pytest.approx({key: d for key, d in day.plain.items() if d}, abs=1e-9)
     assert math.isclose(sum(day.stored.values()), sum(day.plain.values()), rel_tol=1e-12)
+
+
+def test_a_vm_that_nothing_runs_on_is_the_jobs_that_it_was_opened_for() -> None:
+    """Until something does: a user does not have VMs opened at others' cost, and ends each job before."""
+    lease = Lease("general-1.1", POOLED, 0.0, opened_at=0.0, opened_for=OpenedFor.of(job_of("job-9")))
+    spent: list[tuple[str, str, str, float]] = []
+    for runs in (False, True):
+        ledger, own = Ledger(job_of), replace(lease)
+        ledger.accounts.spends = lambda *charged: spent.append(charged)
+        ledger.accounts.lease(own, 0.0)
+        own.ready_at, own.state, own.agent_id = 60.0, "up", "agent-7"
+        ledger.accounts.lease(own, 60.0)
+        if runs:
+            task = task_on("agent-7", 0, 100.0, 1.0)
+            ledger.open(task)
+            ledger.close(task, 110.0)
+        # As a daemon that starts again has it.
+        again = Ledger(job_of)
+        _, kept = ledger.accounts.take()[0], ledger.accounts.state()
+        again.accounts.spends = ledger.accounts.spends
+        again.accounts.resume(kept, "ff", (own,), 110.0, found=False)
+        own.state, own.closed_at = "closed", 155.0
+        again.accounts.lease(own, 155.0)
+        charges, _ = again.accounts.take()
+        owner = ("", "") if runs else ("ann", "job-9")
+        rest = 0.045 if runs else 0.155 - 0.060
+        assert by(charges, "owner", "job") == pytest.approx({owner: rest + 0.005})
+        assert sum(dollars for *_, dollars in spent) == pytest.approx(0.110 if runs else 0.160)
+        assert {of[:2] for of in spent} == {("night", "ann")}
+        spent.clear()
+
+
+def test_a_vm_that_is_always_open_is_nobodys() -> None:
+    """And so is one whose account could not be read: something may have run there."""
+    ledger = Ledger(job_of)
+    lease = Lease("general-1.1", POOLED, 0.0, opened_at=0.0)
+    ledger.accounts.lease(lease, 0.0)
+    other = replace(lease, id="general-2.1", opened_for=OpenedFor.of(job_of("job-9")))
+    ledger.accounts.resume((), "ff", (other,), 0.0, found=False)
+    ledger.accounts.charge_all(10.0)
+    assert by(ledger.accounts.take()[0], "owner") == pytest.approx({("",): 0.02})
