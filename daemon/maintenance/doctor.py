@@ -17,11 +17,11 @@ from daemon.core import job_ids
 from daemon.maintenance.doctor_report import DoctorReport, Examination
 from daemon.maintenance.host_checks import (
     look_at_event_logs,
+    look_at_facts,
     look_at_folders,
     look_at_permissions,
     look_at_provider,
 )
-from daemon.store.facts import OBJECTS, decoded
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.rows import job_rows, sqlite_file
 from daemon.store.rows.comparisons import read_comparison
@@ -165,7 +165,7 @@ class Doctor:
         self._tell_of_rows(database, damages, wrong_columns)
         self._look_at_sums(database, states)
         self._look_at_term(database)
-        self._look_at_facts(database)
+        look_at_facts(self._exam, database)
         look_at_folders(self._exam, numbers)
 
     def _rows(self, database: Database, table: sa.Table, key: sa.Column[Any]) -> Iterator[tuple[Any, Any]]:
@@ -248,27 +248,6 @@ class Doctor:
             term = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "term"))
         if term is not None and not str(term).isdecimal():
             self._exam.find("terms", f"the leader's term is {term!r}, and should be a number", _RESTORE)
-
-    def _look_at_facts(self, database: Database) -> None:
-        """Those that a daemon reads at its start."""
-        with database.read() as connection:
-            query = sa.select(facts.c.key, facts.c.value).where(facts.c.key.in_(OBJECTS))
-            known = connection.execute(query.order_by(facts.c.key)).all()
-        self._exam.count("facts", len(known))
-        damaged: dict[str, str] = {}
-        for key, value in known:
-            try:
-                decoded(value)
-            except ValueError as error:
-                damaged[key] = f"the fact {key!r} cannot be read: {error}"
-
-        def forget(connection: Connection) -> None:
-            connection.execute(sa.delete(facts).where(facts.c.key.in_(damaged)))
-
-        if damaged:
-            advice = "`stoker doctor --repair` removes it; a daemon goes on without it"
-            mended = self._exam.mend(lambda: database.write(forget))
-            self._exam.find_all("facts", list(damaged.values()), advice, mended)
 
 
 def _sum_anew(connection: Connection) -> None:

@@ -1,6 +1,6 @@
-"""The doctor's checks outside the job store: data folder, provider of VMs, Spark installations.
+"""The doctor's checks beside jobs and users: facts, data folder, provider of VMs, Spark installations.
 
-`doctor.py` checks the rows of the store, `user_checks.py` the users.
+`doctor.py` checks the rows of jobs, `user_checks.py` the users.
 """
 
 import contextlib
@@ -12,17 +12,41 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+import sqlalchemy as sa
+
 from conf.loader import ConfigError
 from conf.util.regular_file import open_regular
 from daemon.core import job_ids
 from daemon.disk.job_folders import Folders
 from daemon.maintenance.doctor_report import DoctorFinding, DoctorReport, Examination
+from daemon.store.facts import OBJECTS, decoded
+from daemon.store.rows.database import Database
+from daemon.store.rows.tables import facts
 from environment.model.event_log import decode
 from framework.providers.interface import Provider, ProviderError
 from framework.spark import SparkHomes
 
 #: Bytes of a line of an event log: the first has all jobs that were open. Chosen: more than a million have.
 _LONGEST_LINE = 1 << 30
+
+
+def look_at_facts(exam: Examination, database: Database) -> None:
+    """Whether the facts can be read that a daemon reads at its start; others can be removed."""
+    with database.read() as connection:
+        query = sa.select(facts.c.key, facts.c.value).where(facts.c.key.in_(OBJECTS))
+        known = connection.execute(query.order_by(facts.c.key)).all()
+    exam.count("facts", len(known))
+    damaged: dict[str, str] = {}
+    for key, value in known:
+        try:
+            decoded(value)
+        except ValueError as error:
+            damaged[key] = f"the fact {key!r} cannot be read: {error}"
+    if damaged:
+        advice = "`stoker doctor --repair` removes it; a daemon goes on without it"
+        forget = sa.delete(facts).where(facts.c.key.in_(damaged))
+        mended = exam.mend(lambda: database.write(lambda connection: connection.execute(forget)))
+        exam.find_all("facts", list(damaged.values()), advice, mended)
 
 
 def look_at_folders(exam: Examination, known: set[int]) -> None:
