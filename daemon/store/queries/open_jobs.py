@@ -35,7 +35,7 @@ class OpenJobs:
         records = sa.select(jobs.c.number, jobs.c.record).join(going_on, going_on.c.number == jobs.c.number)
         with self._access.read() as connection:
             found = damages.jobs(connection, records.order_by(jobs.c.number))
-            numbers = list(connection.scalars(_going_on()))
+            numbers: list[int] = list(connection.scalars(_going_on()))
             rows = [row for part in parts(numbers) for row in task_rows_to_go_on(connection, part)]
             return found, sorted(damages.tasks(rows), key=by_launch)
 

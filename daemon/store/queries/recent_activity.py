@@ -42,12 +42,12 @@ class LatelyRows:
         on = sa.select(jobs.c.number).where(jobs.c.state.in_(_RAN))
         on = on.order_by(jobs.c.number.desc()).limit(_MOST_JOBS)
         numbers = sa.union_all(sa.select(ended.subquery()), sa.select(on.subquery())).subquery()
-        of = executors.c
+        row = executors.c
         # The inner query keeps records out of the sort: a job may have had any number of tasks.
-        last = sa.select(of.task_id).join(numbers, numbers.c.number == of.job)
-        last = last.order_by(of.launched_at.desc()).limit(tasks + 1)
-        launched = sa.select(of.task_id, of.job, of.record).where(of.task_id.in_(last))
-        launched = launched.order_by(of.launched_at.desc())
+        last = sa.select(row.task_id).join(numbers, numbers.c.number == row.job)
+        last = last.order_by(row.launched_at.desc()).limit(tasks + 1)
+        launched = sa.select(row.task_id, row.job, row.record).where(row.task_id.in_(last))
+        launched = launched.order_by(row.launched_at.desc())
         decided = sa.select(explanations.c.number, explanations.c.job, explanations.c.body)
         decided = decided.order_by(explanations.c.number.desc()).limit(decisions)
         with read() as connection:

@@ -100,7 +100,7 @@ class Damages:
         """The tasks that a query of `executors.task_id`, `.job` and `.record` finds, but for damaged ones."""
         return self.tasks(connection.execute(query).all())
 
-    def tasks(self, rows: Iterable[sa.Row[Any]]) -> list[ExecutorRecord]:
+    def tasks(self, rows: Iterable[Sequence[Any]]) -> list[ExecutorRecord]:
         """The tasks of rows that begin with `executors.task_id` and `.job` and end with `.record`."""
         found = (self.read("executors", row[0], row[1], job_rows.read_executor, row[-1]) for row in rows)
         return [task for task in found if task is not None]
@@ -130,7 +130,7 @@ def stand_in(connection: Connection, number: int) -> JobRecord:
     )
 
 
-def task_rows_to_go_on(connection: Connection, numbers: Sequence[int]) -> list[sa.Row[Any]]:
+def task_rows_to_go_on(connection: Connection, numbers: Sequence[int]) -> list[Sequence[Any]]:
     """Rows of the tasks with which a daemon goes on with these jobs: `task_id`, `job`, `state`, `record`.
 
     All, but for jobs of which drivers gave back very many executors: of these the last ended ones, as the
@@ -140,7 +140,9 @@ def task_rows_to_go_on(connection: Connection, numbers: Sequence[int]) -> list[s
     query = sa.select(of.task_id, of.job, of.state, of.record)
     counted = sa.select(of.job).where(of.job.in_(numbers)).group_by(of.job)
     long = list(connection.scalars(counted.having(sa.func.count() > _ALL_READ)))
-    found = list(connection.execute(query.where(of.job.in_([n for n in numbers if n not in long]))).all())
+    found: list[Sequence[Any]] = list(
+        connection.execute(query.where(of.job.in_([n for n in numbers if n not in long]))).all()
+    )
     for number in long:
         its = sa.select(of.task_id).where(of.job == number)
         first = its.order_by(of.launched_at).limit(_FIRST_READ)
