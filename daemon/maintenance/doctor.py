@@ -111,7 +111,8 @@ class Doctor:
         with database.read() as connection:
             if database.path is not None and not self._look_at_pages(connection):
                 return False
-            found = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema"))
+            stored = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema"))
+        found = None if stored is None else str(stored)  # a damaged one may be no text
         self._exam.count("schema")
         if found == str(SCHEMA_VERSION):
             return True

@@ -121,6 +121,7 @@ def test_what_follows_from_records_is_made_anew(folder: Path, statement: str, ch
         ("DELETE FROM jobs WHERE number = 2", "references"),
         ("INSERT OR REPLACE INTO facts VALUES ('term', 'x')", "terms"),
         ("UPDATE facts SET value = '999' WHERE key = 'schema'", "schema"),
+        ("UPDATE facts SET value = x'ff00' WHERE key = 'schema'", "schema"),
     ],
 )
 def test_what_nobody_can_mend_is_told(folder: Path, statement: str, check: str) -> None:
