@@ -29,6 +29,8 @@ _LONGEST = 1 << 20
 _MOST_VALUES = 100_000
 #: What YAML's own constructors raise for a value that has a tag and is none of that kind.
 _BAD_VALUE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+#: Characters of an unknown key that are compared to the known ones: whoever sends a megabyte waits for it.
+_COMPARED = 100
 #: With what Pydantic's sentences begin that say what a value should be.
 _SUBJECTS = frozenset({"Input", "String", "Tuple", "List", "Dictionary", "Value", "Value error,"})
 #: Pydantic's kinds of error, in words for people who write YAML or JSON.
@@ -274,7 +276,7 @@ def _should(message: str) -> str:
 
 
 def _unknown(key: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
+    close = difflib.get_close_matches(key[:_COMPARED], known, n=1)
     hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known) or 'none'}"
     return f"unknown key; {hint}"
 

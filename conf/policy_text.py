@@ -7,6 +7,8 @@ from conf.loader import ConfigError, plain_value
 
 #: The one error text of a policy in another form.
 RIGHT_FORM = "should be NAME:KEY=VALUE, as in greedy:beta=0.5"
+#: Characters of such a text. Chosen: more than all options of any policy take. Its YAML takes 25 us each.
+_LONGEST = 1000
 
 
 def read_policy(text: str) -> tuple[str, dict[str, Any]]:
@@ -14,6 +16,8 @@ def read_policy(text: str) -> tuple[str, dict[str, Any]]:
 
     The name of a user's own policy has a colon itself: `module:factory`, `module:factory:KEY=VALUE`.
     """
+    if len(text) > _LONGEST:
+        raise ConfigError(f"should have at most {_LONGEST} characters, and has {len(text):,}")
     name, *rest = text.split(":")
     if rest and "=" not in rest[0]:
         name, rest = f"{name}:{rest[0]}", rest[1:]

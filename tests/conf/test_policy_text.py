@@ -64,3 +64,9 @@ def test_another_form_is_refused(text: str, complaint: str) -> None:
 def test_set_replaces_a_text_or_one_option(key: str, value: str, label: str) -> None:
     """`--set policy.beta=1` changes the option and keeps the policy that the file names."""
     assert parse("policy: lookahead:beta=0.5", Config, "f.yaml", {key: value}).policy.label == label
+
+
+def test_a_text_beyond_all_options_is_not_read() -> None:
+    """YAML takes its time, and the API reads such texts of every user."""
+    with pytest.raises(ConfigError, match="at most 1000 characters, and has 200,010"):
+        read_policy(f"greedy:x=[{'1,' * 100_000}")

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
+from daemon.core import url_paths
 from daemon.core.errors import RejectedError
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
@@ -276,3 +278,19 @@ def test_drivers_of_one_owner_keep_no_place_of_others(driver: Driver) -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
 
     asyncio.run(ask())
+
+
+def test_a_path_that_is_encoded_thousands_of_times_holds_up_nobody(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each level undone takes as long as the path; a server that undoes more than some is none."""
+    deep, decoded = f"%{'25' * 10_000}", list[str]()
+
+    def counted(text: str) -> str:
+        decoded.append(text)
+        return unquote(text)
+
+    monkeypatch.setattr(url_paths, "unquote", counted)
+    assert not url_paths.names_segment(deep, "kill")
+    assert len(decoded) < 10
+    assert api("GET", f"/v1/jobs/job-1/ui/{deep}").status_code == 400
