@@ -68,5 +68,15 @@ NOBODY = Submitter()
 
 
 def stored_name(sha256: str, user: str) -> str:
-    """Name in the uploads folder of a user's file with that hash; the hash itself without a user."""
-    return hashlib.sha256(f"{user}/{sha256}".encode()).hexdigest() if user else sha256
+    """Name in the uploads folder of a user's file with that hash; the hash itself without a user.
+
+    A user's files have the user's mark in front, by which they are counted.
+    """
+    if not user:
+        return sha256
+    return f"{mark_of(user)}-{hashlib.sha256(f'{user}/{sha256}'.encode()).hexdigest()}"
+
+
+def mark_of(user: str) -> str:
+    """The mark of a user's files; empty without a user."""
+    return hashlib.sha256(user.encode()).hexdigest()[:16] if user else ""

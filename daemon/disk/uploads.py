@@ -2,8 +2,8 @@
 
 Under the data folder, `uploads/NAME` is a whole file and `uploads/NAME.part` the received part of one. The
 name is the file's SHA-256, for a user's file one derived from both: each user has only the files that they
-sent, as knowledge of a hash does not prove knowledge of the file. Only the daemon reads them there:
-`file_delivery.py` passes them to drivers.
+sent, as knowledge of a hash does not prove knowledge of the file. A user's files take at most half of the
+room that others leave. Only the daemon reads them there: `file_delivery.py` passes them to drivers.
 """
 
 import contextlib
@@ -12,17 +12,20 @@ import os
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 
 from conf.schema import UploadsSection
 from conf.units import SECONDS_PER_DAY
 from conf.uploaded_file import SHA256, UploadedFile
+from conf.util.counted import counted
 from daemon.core.errors import RejectedError
-from daemon.core.identity import stored_name
+from daemon.core.identity import mark_of, stored_name
 from daemon.store.rows.database import is_full
 
 log = structlog.get_logger("uploads")
@@ -36,7 +39,8 @@ _LEAST = 4 << 10
 #: Seconds after which an incomplete file is removed, when no more of it arrives.
 _PART_AGE = SECONDS_PER_DAY
 _READ = 1 << 20
-_NAME = re.compile(rf"({SHA256})(\.part)?")
+_UNNEEDED = "files that no job needs are removed after uploads.age days, or by `stoker prune`"
+_NAME = re.compile(rf"(?:(?P<mark>[0-9a-f]{{16}})-)?{SHA256}(\.part)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,14 @@ class Upload:
     sha256: str
     received: int
     complete: bool
+
+
+class _Room(NamedTuple):
+    """Bytes of all files, as they count; bytes and number of one user's."""
+
+    used: int
+    own: int
+    files: int
 
 
 class Uploads:
@@ -59,8 +71,8 @@ class Uploads:
         self._locks: dict[str, tuple[threading.Lock, int]] = {}
         self._locking = threading.Lock()
         self._counting = threading.Lock()
-        #: Bytes that are here, as they count; None: not counted yet.
-        self._used: int | None = None
+        #: Bytes that are here, as they count, and files, by the mark of their user; None: not counted yet.
+        self._used: tuple[Counter[str], Counter[str]] | None = None
 
     def status(self, sha256: str, user: str = "") -> Upload | None:
         """State of a user's upload, which is kept for now; None when there is none."""
@@ -78,7 +90,7 @@ class Uploads:
         RejectedError when it is too large, does not follow the received part, differs from its hash, or
         cannot be stored; then nothing of the part remains.
         """
-        self._check_size(size)
+        self._check_size(size, user)
         if offset + len(data) > size:
             detail = f"{offset + len(data)} bytes of a file whose size was given as {size}"
             raise RejectedError(422, "The part does not fit", detail)
@@ -95,6 +107,7 @@ class Uploads:
                 detail = f"{there} bytes are there: the next part begins at {there}, not at {offset}"
                 raise RejectedError(409, "Not the next part", detail, {"Upload-Offset": str(there)})
             try:
+                self._make_room(len(data), user)
                 return self._take(sha256, name, size, offset, data)
             except OSError as error:
                 status, title = (507, "No room") if is_full(error) else (503, "The file cannot be kept")
@@ -111,9 +124,10 @@ class Uploads:
             if not self._touch(name):
                 raise _not_sent(file)
             if user and owner and user != owner:
+                theirs = stored_name(file.sha256, owner)
                 with contextlib.suppress(FileExistsError):
-                    os.link(self._folder / name, self._folder / stored_name(file.sha256, owner))
-                    self._count(_counted((self._folder / name).stat().st_size))
+                    os.link(self._folder / name, self._folder / theirs)
+                    self._count(theirs, _counted((self._folder / name).stat().st_size), 1)
 
     def look(self, file: UploadedFile, user: str = "") -> Path:
         """Path of a user's file, without prolonging its storage; ValueError as in `use`."""
@@ -125,11 +139,11 @@ class Uploads:
     def check_sizes(self, sizes: Mapping[str, int], user: str = "") -> None:
         """RejectedError where files of a user's, so many bytes by hash, could not be taken now."""
         for size in sizes.values():
-            self._check_size(size)
+            self._check_size(size, user)
         there = (sha256 for sha256 in sizes if (self._folder / stored_name(sha256, user)).is_file())
         if missing := sum(sizes.values()) - sum(sizes[sha256] for sha256 in there):
             there_already = (each for each in (self._folder, *self._folder.parents) if each.is_dir())
-            self._check_room(missing, next(there_already))
+            self._check_room(missing, next(there_already), user)
 
     def path(self, file: UploadedFile, owner: str = "") -> Path:
         """Path of this file of a job of the owner's; ValueError when it is missing (or removed).
@@ -172,18 +186,18 @@ class Uploads:
         return untouched > (min(limit, _PART_AGE) if path.name.endswith(".part") else limit)
 
     def _take(self, sha256: str, name: str, size: int, offset: int, data: bytes) -> Upload:
-        self._make_room(len(data))
         part = self._part(name)
-        before = _counted(offset) if part.exists() else 0
+        new = not part.exists()
         file = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        self._count(_counted(offset) - before)
+        if new:
+            self._count(name, _counted(offset), 1)
         try:
             try:
                 _write(file, offset, data)
             except OSError:
                 os.ftruncate(file, offset)
                 raise
-            self._count(_counted(offset + len(data)) - _counted(offset))
+            self._count(name, _counted(offset + len(data)) - _counted(offset))
             if offset + len(data) < size:
                 return Upload(sha256, offset + len(data), complete=False)
             os.fsync(file)
@@ -201,23 +215,23 @@ class Uploads:
         log.info("a file was uploaded", sha256=sha256, bytes=size)
         return Upload(sha256, size, complete=True)
 
-    def _make_room(self, size: int) -> None:
+    def _make_room(self, size: int, user: str) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._check_room(size, self._folder)
+        self._check_room(size, self._folder, user)
 
-    def _check_size(self, size: int) -> None:
+    def _check_size(self, size: int, user: str) -> None:
+        if user and size > self._rules.total << 19 and size <= self._rules.size << 20:
+            limit = f"one user's files may have half of the {self._rules.total} MiB of all (uploads.total)"
+            raise RejectedError(413, "The file is too large", limit)
         if size > self._rules.size << 20:
             limit = f"a file may have {self._rules.size} MiB (uploads.size)"
             detail = limit if self._rules.size else "this daemon accepts no files (uploads.size is 0)"
             raise RejectedError(413, "The file is too large", detail)
 
-    def _check_room(self, size: int, folder: Path) -> None:
-        used, total = self._count(0), self._rules.total << 20
-        if used + size > total:
-            detail = (
-                f"{used >> 20} of {self._rules.total} MiB are used (uploads.total); files that no job needs "
-                "are removed after uploads.age days, or by `stoker prune`"
-            )
+    def _check_room(self, size: int, folder: Path, user: str) -> None:
+        here, total = self._room(user), self._rules.total << 20
+        if here.used + size > total:
+            detail = f"{here.used >> 20} of {self._rules.total} MiB are used (uploads.total); {_UNNEEDED}"
             raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
         disk = os.statvfs(folder)
         if disk.f_bavail * disk.f_frsize - size < _SPARED:
@@ -226,11 +240,21 @@ class Uploads:
         if disk.f_files and disk.f_favail < _SPARED_FILES:  # some file systems count none
             detail = f"the daemon's disk has no more than {_SPARED_FILES:,} files left, which are for jobs"
             raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
+        left = min(total - here.used, disk.f_bavail * disk.f_frsize - _SPARED)
+        files = disk.f_favail - _SPARED_FILES if disk.f_files else here.files + 2
+        full = here.own + size > (here.own + left) // 2 or here.files + 1 > (here.files + files) // 2
+        if user and full:
+            detail = (
+                f"{user} has {counted(here.files, 'uploaded file')}, {here.own >> 20} MiB: one user may have "
+                f"half of what others leave of {self._rules.total} MiB (uploads.total) and of the disk; "
+                f"{_UNNEEDED}"
+            )
+            raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
 
     def _unlink(self, path: Path) -> None:
         size = path.stat().st_size
         path.unlink()
-        self._count(-_counted(size))
+        self._count(path.name, -_counted(size), -1)
 
     def _touch(self, name: str) -> bool:
         try:
@@ -239,15 +263,26 @@ class Uploads:
             return False
         return True
 
-    def _count(self, change: int) -> int:
-        """Note a change that has been made, and say how many bytes are here."""
+    def _count(self, name: str, size: int, files: int = 0) -> None:
+        """Note a change that has been made: so many bytes and files of that name more."""
+        with self._counting:
+            if self._used is not None:
+                for counts, change in zip(self._used, (size, files), strict=True):
+                    counts[_mark(name)] += change
+
+    def _room(self, user: str) -> _Room:
+        """What is here of all, and of a user."""
         with self._counting:
             if self._used is None:
-                sizes = (entry.stat(follow_symlinks=False).st_size for entry in self._entries())
-                self._used = sum(map(_counted, sizes))
-            else:
-                self._used += change
-            return self._used
+                self._used = Counter(), Counter()
+                for entry in self._entries():
+                    with contextlib.suppress(FileNotFoundError):
+                        self._used[0][_mark(entry.name)] += _counted(
+                            entry.stat(follow_symlinks=False).st_size
+                        )
+                        self._used[1][_mark(entry.name)] += 1
+            sizes, files = self._used
+            return _Room(sizes.total(), sizes[mark_of(user)], files[mark_of(user)])
 
     def _entries(self) -> Iterator["os.DirEntry[str]"]:
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
@@ -270,6 +305,12 @@ class Uploads:
                 _, number = self._locks.pop(name)
                 if number > 1:
                     self._locks[name] = lock, number - 1
+
+
+def _mark(name: str) -> str:
+    """The mark of the user in a stored name; empty without one."""
+    found = _NAME.fullmatch(name)
+    return (found and found["mark"]) or ""
 
 
 def _counted(size: int) -> int:

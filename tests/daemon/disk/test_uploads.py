@@ -347,3 +347,45 @@ def test_small_files_fill_no_disk_with_their_number(tmp_path: Path) -> None:
         again.put("0" * 64, 2, 0, b"x")
     assert again.sweep(set, age=-1.0)[0] == 256
     assert again.put("0" * 64, 2, 0, b"x").received == 1
+
+
+def test_one_users_files_leave_room_for_those_of_others(tmp_path: Path, clock: Clock) -> None:
+    """Half of what others leave, also for the next daemon; what is removed is free again."""
+    rules = UploadsSection(size=4, total=8, age=7.0)
+    uploads = Uploads(tmp_path / "uploads", rules, now=clock)
+
+    def put(user: str, byte: int, size: int = 1 << 20) -> Upload:
+        data = bytes([byte]) * size
+        return uploads.put(hashlib.sha256(data).hexdigest(), size, 0, data, user)
+
+    assert all(put("ann", byte).complete for byte in range(4))
+    assert "ann has 4 uploaded files, 4 MiB: one user may have half" in refused(507, put, "ann", 4, 1)
+    assert put("bob", 0).complete
+    assert put("bob", 1).complete
+    assert "bob has 2 uploaded files" in refused(507, put, "bob", 2)
+    uploads = Uploads(tmp_path / "uploads", rules, now=clock)
+    assert "ann has 4" in refused(507, put, "ann", 4)
+    assert put("eve", 0).complete
+    assert put("", 0).complete  # the config's own token has all of it
+    for path in (tmp_path / "uploads").iterdir():
+        os.utime(path, (0, 0))
+    assert uploads.sweep(set)[0] == 8
+    assert put("ann", 4).complete
+    few = Uploads(tmp_path / "few", UploadsSection(size=4, total=6), now=clock)
+    assert "half of the 6 MiB of all" in refused(413, few.put, SHA, 4 << 20, 0, b"x", "ann")
+    assert few.put(SHA, 4 << 20, 0, b"x").received == 1
+
+
+def test_one_users_files_leave_half_of_the_disk(
+    uploads: Uploads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its bytes and of its files, where these are fewer than the config allows."""
+    seen = os.statvfs(tmp_path)
+    spared = uploads_module._SPARED // 4096
+    little = os.statvfs_result((seen[0], 4096, *seen[2:4], spared + 4, *seen[5:10]))
+    few = os.statvfs_result((seen[0], 4096, *seen[2:4], 1 << 30, 1 << 20, 10_001, 10_001, *seen[8:10]))
+    for left in (little, few):
+        monkeypatch.setattr(os, "statvfs", lambda _, left=left: left)
+        assert "and of the disk" in refused(507, uploads.put, SHA, len(DATA), 0, DATA, "ann")
+    assert files(tmp_path) == {}
+    assert uploads.put(SHA, len(DATA), 0, DATA).complete
