@@ -14,8 +14,14 @@ from conf.schema.webhooks import ENDS
 from daemon.notifications.event_sender import SETTLES, EventSender, Source
 from daemon.notifications.signed_post import Post
 from daemon.schemas.job_bodies import job_body
+from daemon.schemas.jobs import JobBody
 from daemon.schemas.webhooks import TellingBody, TriedBody, WebhookBody
 from daemon.store.rows.events import NumberedEvent
+from environment.model.messages.records import JobRecord
+
+#: Jobs that a job depends on of which an event tells. Chosen: with the longest names still a body that
+#: receivers take. One that is refused is sent again for a day, and the events of others wait for it.
+MOST_AFTER = 20
 
 
 class WebhookSender(EventSender):
@@ -60,7 +66,7 @@ class WebhookSender(EventSender):
             at=happened.at,
             kind=happened.kind,
             message=happened.text,
-            job=None if job is None else job_body(job),
+            job=None if job is None else _told(job),
             settled=settled,
         )
         self._telling_of, data = happened.at, body.model_dump_json().encode()
@@ -90,3 +96,9 @@ class WebhookSender(EventSender):
             behind=0.0 if since is None else max(0.0, self._now() - since),
             came=dict(self.came),
         )
+
+
+def _told(job: JobRecord) -> JobBody:
+    """The job as receivers are told of it."""
+    body = job_body(job)
+    return body.model_copy(update={"after": body.after[:MOST_AFTER]})

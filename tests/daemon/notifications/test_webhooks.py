@@ -26,10 +26,12 @@ from daemon.core.errors import RejectedError
 from daemon.maintenance.config_check import check
 from daemon.notifications import notification_service as office_module
 from daemon.notifications.notification_service import FACT, NotificationService
+from daemon.notifications.webhook_sender import MOST_AFTER
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
 from daemon.store.rows.event_recorder import HistoryEvent
 from daemon.store.rows.events import EventRows, Events
+from environment.dependencies import After
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import JobRecord
 from tests.daemon.notifications.receiver import Receiver, look_often, receiving, status, until
@@ -105,6 +107,21 @@ def ends(store: Store, owner: str = "", queue: str = "default", text: str = "all
         Changes((over,), (task,)), happened=[HistoryEvent(time.time(), job.job.id, "finished", text)]
     )
     return over
+
+
+def test_a_job_that_comes_after_many_makes_no_event_too_large(file_store: Store) -> None:
+    """A receiver that refuses a large body would get no event of other jobs for a day."""
+    after = tuple(After(f"job-{number}", "any", "\U0001f600" * 200) for number in range(1, 1001))
+    with receiving() as receiver, told(file_store, chat=hook(receiver)):
+        known(file_store)
+        over = ends(file_store)
+        over = replace(over, job=replace(over.job, after=after))
+        happened = [HistoryEvent(time.time(), over.job.id, "finished", "all is well")]
+        receiver.raw()
+        file_store.changes.save(Changes((over,), ()), happened=happened)
+        _, body = receiver.raw()
+        assert len(body) < 64 << 10
+        assert len(json.loads(body)["job"]["after"]) == MOST_AFTER
 
 
 def test_the_end_of_a_job_is_told_and_signed(store: Store) -> None:
