@@ -317,7 +317,9 @@ class Applications:
             if session is not None and not session.key:
                 session.key = known
             elif session is None or session.key != known:
-                session = self._found(known, record)
+                session = _DriverSession(known, bool(record.job.client_driver), record)
+                if session.opened_by(key):  # for a stranger nobody looks its executors up: they may be many
+                    session = self._found(known, record)
         if not session.opened_by(key):
             detail = f"the key is not the one that {job_id} was given"
             raise RejectedError(401, "Not its driver", detail, {"WWW-Authenticate": "Bearer"})

@@ -176,6 +176,17 @@ def test_only_its_key_speaks_for_an_application(api: Api, door: Door) -> None:
     assert speak(api, key)["stop"] is None
 
 
+def test_a_wrong_key_has_nobody_look_executors_up(
+    api: Api, door: Door, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver may have had any number, and a client without a token may ask again and again."""
+    register(api)
+    door.applications._sessions.clear()  # as for the next daemon
+    monkeypatch.setattr(store.jobs, "executors", None)
+    answer = api("POST", "/v1/applications/job-1/heartbeat", json={}, headers={"authorization": "Bearer x"})
+    assert answer.status_code == 401
+
+
 def test_applications_that_share_a_secret_have_keys_of_their_own(api: Api, store: Store, door: Door) -> None:
     """A user's driver says its secret itself; a driver that is launched with the same one has another key."""
     first, second = register(api)["key"], register(api)["key"]
