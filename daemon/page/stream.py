@@ -30,8 +30,10 @@ log = structlog.get_logger("page")
 PAUSE = 0.5
 #: Who may listen at one time, and how often one user.
 MOST_LISTENERS, MOST_OF_ONE = 64, 8
-#: Differences that are kept: two minutes' worth.
-_KEPT = 240
+#: Differences that are kept: two minutes' worth; and rows of jobs in one. Of more, as when thousands of jobs
+#: are killed at once, each listener is sent the whole scene in parts: one large message for each of them
+#: would take the event loop seconds.
+_KEPT, MOST_ROWS = 240, 2000
 #: Seconds without anything to say after which it is said that there is nothing; proxies cut what is silent.
 _SILENCE = 10.0
 #: Seconds after which a listener has to ask again, so that who may not any more hears no more.
@@ -131,7 +133,7 @@ class SnapshotStream:
                         await asyncio.sleep(0)
                         yield self._message("rows", part)
                     yield self._message("whole", "{}", at)
-                for difference in [each for each in state.kept if each.number > at]:
+                for difference in [each for each in state.kept if each.number > at and self._has(at)]:
                     yield self._message("change", self._told(difference, permit), difference.number)
                     at = difference.number
                 if not any(each.number > at for each in state.kept) and not state.over:
@@ -169,9 +171,10 @@ class SnapshotStream:
         return int(number) if epoch == self._epoch and number.isascii() and number.isdecimal() else None
 
     def _has(self, at: int) -> bool:
-        """Whether all differences after that one are kept."""
+        """Whether all differences after that one are kept, and none of them is large."""
         kept = self._state.kept
-        return not kept or kept[0].number <= at + 1
+        large = any(each.number > at and len(each.jobs) > MOST_ROWS for each in kept)
+        return not kept or (kept[0].number <= at + 1 and not large)
 
     def _message(self, event: str, data: str, number: int | None = None) -> bytes:
         name = "" if number is None else f"id: {self._epoch}-{number}\n"

@@ -25,6 +25,7 @@ from daemon.core.estimate import Estimate
 from daemon.core.identity import Person
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
+from daemon.page import stream as stream_module
 from daemon.page.page_state import MOST_ENDED, PageScene
 from daemon.page.stream import MOST_LISTENERS, MOST_OF_ONE, SnapshotStream
 from daemon.store.job_store import Store
@@ -383,6 +384,36 @@ def test_pages_of_one_user_share_the_whole_scene(store: Store, monkeypatch: pyte
 
     asyncio.run(ask())
     assert made == [("ann", False), ("bob", False)]
+
+
+def test_large_changes_are_sent_as_the_whole_scene(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In parts, and once for all pages of a user: thousands of jobs in one message hold up the event loop."""
+    monkeypatch.setattr(stream_module, "MOST_ROWS", 10)
+    crowd = Crowd(store, 2, 60)
+    stream = SnapshotStream(crowd, store)
+
+    async def ask() -> None:
+        messages = await stream.listen(Permit(Person("ann", "submit")), "")
+
+        async def heard(event: str) -> bytes:
+            async with asyncio.timeout(60):
+                return await anext(each async for each in messages if f"event: {event}\n".encode() in each)
+
+        await heard("whole")
+        crowd.kill(crowd.waiting[-1])
+        assert b"killed" in await heard("change")
+        for job_id in crowd.waiting[-20:]:
+            crowd.kill(job_id)
+        async with asyncio.timeout(60):
+            async for each in messages:
+                assert each.count(b"killed on request") <= 10 or b"event: change" not in each
+                if b"event: whole" in each:
+                    break
+        crowd.kill(crowd.waiting[-1])
+        assert b"killed" in await heard("change")
+        stream.close()
+
+    asyncio.run(ask())
 
 
 def test_the_scene_forgets(store: Store) -> None:
