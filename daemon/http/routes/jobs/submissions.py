@@ -34,8 +34,8 @@ PATH = "/v1/jobs"
 _GATHERING = 0.005
 #: Seconds after which a batch goes though an earlier one is not answered: that one may wait for a hung store.
 _PATIENCE = 0.1
-#: Batches that may be on their way at once.
-_BATCHES = 32
+#: Batches that may be on their way at once: of all, and of one user.
+_BATCHES, _BATCHES_OF_ONE = 32, 4
 
 IdempotencyKey = Annotated[
     str | None,
@@ -76,29 +76,57 @@ _Batch = dict[SubmittedSpec, "asyncio.Future[Added]"]
 
 
 class Submissions:
-    """Hands submissions to the scheduler in batches, on threads of their own. For one event loop."""
+    """Hands submissions to the scheduler in batches, on threads of their own. For one event loop.
+
+    Each user's are in batches of their own: one whose files hang holds up no other user.
+    """
 
     def __init__(self, leadership: Leadership) -> None:
         self._leadership = leadership
         self._threads = ThreadPoolExecutor(_BATCHES, thread_name_prefix="submission")
+        self._lanes: dict[str, _Lane] = {}
+
+    async def accept(self, permit: Permit, spec: JobSpec, key: str | None, login: str) -> Response:
+        """Submit a job for a permitted user, and answer when it is on disk; raises the scheduler's errors."""
+        admitted, submitter = permit.admit(spec, login)
+        user = permit.person.name
+        if (lane := self._lanes.get(user)) is None:
+            most = _BATCHES_OF_ONE if user else _BATCHES
+            lane = self._lanes[user] = _Lane(self._leadership, self._threads, most)
+        try:
+            record, new = await lane.submit(SubmittedSpec(admitted, permit.key(key), submitter=submitter))
+        finally:
+            if lane.empty and self._lanes.get(user) is lane:
+                del self._lanes[user]
+        headers = {"Location": f"/v1/jobs/{record.job.id}"}
+        told = job_bodies.job_body(record, warnings=self._leadership.live().warnings(record.job.type))
+        body = told.model_dump_json()  # which needs no second check
+        return Response(body, 201 if new else 200, headers, "application/json")
+
+
+class _Lane:
+    """One user's submissions, `most` batches of them at once. For one event loop."""
+
+    def __init__(self, leadership: Leadership, threads: ThreadPoolExecutor, most: int) -> None:
+        self._leadership, self._threads, self._most = leadership, threads, most
         #: The batch that goes next, and those that were sent; a batch is empty when all of it is answered.
         self._next: _Batch = {}
         self._sent: list[_Batch] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    async def accept(self, permit: Permit, spec: JobSpec, key: str | None, login: str) -> Response:
-        """Submit a job for a permitted user, and answer when it is on disk; raises the scheduler's errors."""
-        admitted, submitter = permit.admit(spec, login)
+    @property
+    def empty(self) -> bool:
+        """Whether all are answered."""
+        return not self._next and not any(self._sent)
+
+    async def submit(self, submitted: SubmittedSpec) -> Added:
+        """Submit a job; raises the scheduler's errors."""
         loop = asyncio.get_running_loop()
         awaited: asyncio.Future[Added] = loop.create_future()
         if not self._next:
             self._send_after(_PATIENCE if any(self._sent) else 0.0, loop)
-        self._next[SubmittedSpec(admitted, permit.key(key), submitter=submitter)] = awaited
-        record, new = await awaited
-        headers = {"Location": f"/v1/jobs/{record.job.id}"}
-        told = job_bodies.job_body(record, warnings=self._leadership.live().warnings(record.job.type))
-        body = told.model_dump_json()  # which needs no second check
-        return Response(body, 201 if new else 200, headers, "application/json")
+        self._next[submitted] = awaited
+        return await awaited
 
     def _send_after(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
         if self._timer is not None:
@@ -106,8 +134,12 @@ class Submissions:
         self._timer = loop.call_later(seconds, self._send, loop)
 
     def _send(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._sent = [*filter(None, self._sent)]
+        if len(self._sent) >= self._most:
+            self._send_after(_PATIENCE, loop)
+            return
         batch, self._next = self._next, {}
-        self._sent = [batch, *filter(None, self._sent)]
+        self._sent = [batch, *self._sent]
         self._threads.submit(self._submit, loop, batch, tuple(batch))
 
     def _submit(

@@ -1,6 +1,7 @@
 """The short way of submissions gives FastAPI's answers, each to its own client."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from daemon.http.routes.jobs import submissions
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import Admission, IdempotencyConflictError, SubmittedSpec
 from daemon.store.rows.database import StoreError
+from tests.daemon.auth.user_api import house_of
 from tests.daemon.small_scheduler import SmallScheduler
 
 JSON = ("Content-Type", "application/json")
@@ -228,3 +230,33 @@ def test_a_query_that_nobody_reads_changes_nothing(app: FastAPI, method: str, pa
     assert refused.json()["detail"].endswith(": unknown key; this request has no query")
     assert read.json()["state"] == "queued"
     assert len(listed.json()["jobs"]) == 1
+
+
+def test_submissions_of_one_user_that_hang_hold_up_no_other(tmp_path: Path) -> None:
+    """Not even one that comes at the same time; and they take few of the threads."""
+    with contextlib.closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store, house_of(store) as house:
+        batches, let_go, submit = list[int](), threading.Event(), house.scheduler.submit
+
+        def slow(submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
+            batches.append(len(submitted))
+            if any(each.spec.owner == "ann" for each in submitted):
+                let_go.wait(60)
+            return submit(submitted)
+
+        house.scheduler.submit = slow  # type: ignore[method-assign]
+
+        async def post(who: str) -> int:
+            return (await house.answer(who, "POST", "/v1/jobs", "10.9.0.1", json={"app": "a.py"})).status_code
+
+        async def both() -> list[int]:
+            anns = []
+            for _ in range(10):
+                anns.append(asyncio.create_task(post("ann")))
+                async with asyncio.timeout(30):
+                    assert await post("bob") == 201
+                await asyncio.sleep(0.11)
+            assert sum(batches) - 10 <= submissions._BATCHES_OF_ONE
+            let_go.set()
+            return await asyncio.gather(*anns)
+
+        assert set(asyncio.run(both())) == {201}
