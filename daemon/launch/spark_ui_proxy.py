@@ -10,9 +10,11 @@ import asyncio
 import io
 import re
 from collections import Counter
+from contextlib import nullcontext
 from email.message import Message
 from http.client import HTTPException, parse_headers
 from urllib.parse import quote, unquote, urlsplit
+from weakref import WeakValueDictionary
 
 import anyio
 from starlette.responses import RedirectResponse, Response
@@ -27,8 +29,9 @@ _LARGEST = 4 << 20
 #: Bytes of its headers, and of a read. HTTP 1.0 has one answer to a request: an endless row of provisional
 #: ones (1xx), which a client of HTTP 1.1 has to read, would keep the daemon from all else.
 _LONGEST_HEAD, _PART = 1 << 16, 1 << 16
-#: Requests to drivers at one time: to all, and to those of one owner, which may let them wait.
-_AT_ONCE, _OF_ONE = 32, 8
+#: Requests to drivers at one time: to all, and to those of one owner, which may let them wait. Of the latter
+#: those of one visitor; more wait, so that nobody keeps all others away.
+_AT_ONCE, _OF_ONE, _OF_VISITOR = 32, 8, 4
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Characters of a path that are not encoded when it is passed on.
 _SAFE = "/:@!$&'()*+,=~"
@@ -51,11 +54,15 @@ class SparkUi:
     def __init__(self) -> None:
         #: Requests, by the job's owner.
         self._under_way: Counter[str] = Counter()
+        #: By visitor and owner; each is there while somebody has or awaits it.
+        self._turns = WeakValueDictionary[tuple[str, str], asyncio.Semaphore]()
 
-    async def get(self, ui: DriverUi, prefix: str, path: str, query: str, owner: str = "") -> Response:
+    async def get(
+        self, ui: DriverUi, prefix: str, path: str, query: str, owner: str = "", visitor: str = ""
+    ) -> Response:
         """Answer of a driver's UI at `path`, decoded as by a server; its links lead below `prefix` again.
 
-        `owner` is the job's.
+        `owner` is the job's, `visitor` asks; where there are no users, nobody has a name.
 
         RejectedError when it does not answer, its answer is too large, or the request would change something.
         """
@@ -63,6 +70,11 @@ class SparkUi:
             raise RejectedError(403, "The driver's UI is read only", "`stoker kill` ends a job")
         if why := ambiguous(path):
             raise RejectedError(400, "No page of the driver's UI", f"the path has {why}")
+        turn = self._turns.setdefault((visitor, owner), asyncio.Semaphore(_OF_VISITOR))
+        async with turn if visitor else nullcontext():
+            return await self._visit(ui, prefix, path, query, owner)
+
+    async def _visit(self, ui: DriverUi, prefix: str, path: str, query: str, owner: str) -> Response:
         own = self._under_way[owner]
         if own >= _OF_ONE or self._under_way.total() >= _AT_ONCE:
             whose = f"{own} requests to UIs of this owner's jobs" if own else f"{_AT_ONCE} requests to UIs"

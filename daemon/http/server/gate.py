@@ -7,6 +7,8 @@ type of the body, counts requests, and answers when an unexpected error is raise
 import asyncio
 import contextlib
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 from time import perf_counter
@@ -25,7 +27,7 @@ from daemon.auth.sessions import without_other_cookies
 from daemon.core.url_paths import CREATE
 from daemon.http.server.expiring_responses import serve_while
 from daemon.http.server.problem_details import Refusal, problem
-from daemon.http.server.user_shares import TooManyError, UserShares
+from daemon.http.server.user_shares import HeldBytes, TooManyError, UserShares, share
 from daemon.schemas.spark_rest import token_taken
 from framework.host.request_guard import Denial, is_loopback
 
@@ -35,7 +37,8 @@ log = structlog.get_logger("api")
 LONGEST_BODY = 1 << 20
 #: Bytes of bodies that may be held at one time, those that are still arriving among them.
 _MOST_BODIES = 32 << 20
-#: Number of bodies of this size (bytes) that are read for clients that may send their token in the body.
+#: Number of bodies of this size (bytes) that are read for clients that may send their token in the body; one
+#: address has at most half of what others leave.
 _MOST_STRANGERS = 64
 _LONGEST_OF_STRANGERS = 256 << 10
 #: Size of a request that needs no room: the drivers' heartbeats must get through.
@@ -46,13 +49,20 @@ SLOWEST_BODY = 20.0
 _DEEPEST = 32
 #: Chosen: more keys than all that a job may have together; an unknown one costs 20 us of the event loop.
 _MOST_KEYS = 10_000
+#: Chosen: more values than any body has; 350,000 empty lists took the event loop 700 ms.
+_MOST_VALUES = 30_000
+#: A text in JSON, or the rest of the body where it does not end: it matches at each quotation mark, once.
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
 #: Size (bytes) of a JSON body from which a user's are read and handled one at a time.
 _LARGE = 64 << 10
 #: Below this, a body is part of a file, and is not looked into.
 FILES = "/v1/files/"
+#: Digits of a length; with more, zeros in front made a large body seem small.
+_LONGEST_NUMBER = 20
 _AGAIN = {"Retry-After": "1"}
 _CLOSE = {"Connection": "close"}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_SUBMITTED = ("POST", "/v1/jobs")
 #: As which all count together who show a key, or nothing; no user has such a name.
 _BY_KEY = "by key"
 #: Content types of a part of a file; an empty file has none.
@@ -73,8 +83,9 @@ class Gate:
         self._most = most
         self._shares, self._addresses = UserShares(most), UserShares(most // 2)
         self._under_way = 0
-        self._strangers = 0
-        self._held = 0
+        #: Large bodies of strangers that are read, by address.
+        self._strangers = Counter[str]()
+        self._held = HeldBytes(_MOST_BODIES)
         self._entrance = entrance
         self._observe = observe
 
@@ -125,7 +136,7 @@ class Gate:
                 async with self._shares.one_by_one(user):
                     await self._serve_body(held, scope, receive, send, rule, strange=strange)
             finally:
-                self._held -= len(held)
+                self._held.hold(_sender(scope), -len(held))
 
     def _refusal(self, scope: Scope, rule: Rule, visitor: Visitor | Denial | None) -> Refusal | None:
         """Why a request is rejected; None stores the user for routes and audit log in the scope."""
@@ -144,22 +155,23 @@ class Gate:
         headers = Headers(scope=scope)
         read = self._read_strange if strange else self._read
         try:
-            refusal = await read(held, headers, receive)
+            refusal = await read(held, scope, receive)
         except _GoneError:
             return
         if refusal is None and scope["path"].startswith(FILES):
             refusal = (
                 None if _kind(headers) in _PARTS else _unkind(headers, "bytes", "application/octet-stream")
             )
-        elif refusal is None and held:
-            refusal, scope[BODY] = _understood(headers, held)
         body = bytes(held)
-        if refusal is None and scope["path"] == CREATE:
-            # Behind this line the token is hidden: it cannot be stored, logged or shown.
-            token = token_taken(scope.get(BODY))
-            body = json.dumps(scope.get(BODY)).encode()
-            if strange:
-                refusal = self._refusal(scope, rule, self._entrance.in_body(token, _peer(scope)))
+        async with self._shares.one_by_one(_BY_KEY if strange and len(held) > _SMALL else ""):
+            if refusal is None and held and not scope["path"].startswith(FILES):
+                refusal, scope[BODY] = _understood(headers, held)
+            if refusal is None and scope["path"] == CREATE:
+                # Behind this line the token is hidden: it cannot be stored, logged or shown.
+                token = token_taken(scope.get(BODY))
+                body = json.dumps(scope.get(BODY)).encode()
+                if strange:
+                    refusal = self._refusal(scope, rule, self._entrance.in_body(token, _peer(scope)))
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
@@ -187,42 +199,50 @@ class Gate:
             await Refusal(429, detail, headers=_AGAIN).response()(scope, receive, send)
             return
         permit: Permit | None = scope.get(PERMIT)
-        reads = scope["method"] in _SAFE
         user = _BY_KEY if permit is None else permit.person.name
+        # Those that are submitted have threads of their own.
+        takes_thread = permit is not None and (scope["method"], scope["path"]) != _SUBMITTED
         self._under_way += 1
         try:
-            async with self._shares.turn(user, reads=reads and permit is not None):
+            async with self._shares.turn(user, waits=takes_thread):
                 if permit is not None:
                     await self._app(scope, receive, send)
                     return
-                async with self._addresses.turn(_place(scope), reads=reads):
+                async with self._addresses.turn(_place(scope), waits=scope["method"] in _SAFE):
                     await self._app(scope, receive, send)
         except TooManyError as error:
             await Refusal(429, str(error), headers=_AGAIN).response()(scope, receive, send)
         finally:
             self._under_way -= 1
 
-    async def _read_strange(self, held: bytearray, headers: Headers, receive: Receive) -> Refusal | None:
+    async def _read_strange(self, held: bytearray, scope: Scope, receive: Receive) -> Refusal | None:
         """Read the body of a client that may lack a valid token; few large bodies at a time."""
-        length = headers.get("content-length", "")
-        if length.isascii() and length.isdecimal() and int(length[:20]) <= _SMALL:
-            return await self._read(held, headers, receive, _SMALL)
-        if self._strangers >= _MOST_STRANGERS:
-            detail = f"{_MOST_STRANGERS} bodies of clients without a token in a header are under way already"
+        length, place = _length(Headers(scope=scope)), _place(scope)
+        if length is not None and length <= _SMALL:
+            return await self._read(held, scope, receive, _SMALL)
+        own = self._strangers[place]
+        if own >= share(_MOST_STRANGERS, self._strangers.total(), own):
+            detail = f"{own} bodies of clients without a token in a header are under way already"
             return Refusal(429, detail, headers=_AGAIN | _CLOSE)
-        self._strangers += 1
+        self._strangers[place] += 1
         try:
-            return await self._read(held, headers, receive, _LONGEST_OF_STRANGERS)
+            return await self._read(held, scope, receive, _LONGEST_OF_STRANGERS)
         finally:
-            self._strangers -= 1
+            self._strangers[place] -= 1
+            if not self._strangers[place]:
+                del self._strangers[place]
 
     async def _read(
-        self, held: bytearray, headers: Headers, receive: Receive, longest: int = LONGEST_BODY
+        self, held: bytearray, scope: Scope, receive: Receive, longest: int = LONGEST_BODY
     ) -> Refusal | None:
-        """Read the whole body into `held`; a refusal when it is too large, too slow, or one too many."""
+        """Read the whole body into `held`; a refusal when it is too large, too slow, or one too many.
+
+        Drivers' heartbeats are too small to be one too many.
+        """
         too_large = Refusal(413, f"a request may have {longest} bytes", headers=_CLOSE)
-        length = headers.get("content-length", "0")
-        if not (length.isascii() and length.isdecimal()) or int(length[:20]) > longest:
+        headers, sender = Headers(scope=scope), _sender(scope)
+        length = _length(headers) if "content-length" in headers else 0
+        if length is None or length > longest:
             return too_large
         more = True
         with contextlib.suppress(TimeoutError):
@@ -233,11 +253,12 @@ class Gate:
                         raise _GoneError
                     part = message.get("body", b"")
                     held += part
-                    self._held += len(part)
+                    room = self._held.hold(sender, len(part))
                     if len(held) > longest:
                         return too_large
-                    if self._held > _MOST_BODIES:
-                        detail = f"{_MOST_BODIES} bytes of bodies are under way already"
+                    if not room and len(held) > _SMALL:
+                        others = f", or half of what others leave of {_MOST_BODIES}"
+                        detail = f"{_MOST_BODIES} bytes of bodies are under way already{others}"
                         return Refusal(429, detail, headers=_AGAIN | _CLOSE)
                     more = message.get("more_body", False)
                 return None
@@ -266,6 +287,18 @@ def _place(scope: Scope) -> str:
     return "this host" if is_loopback(address) else address or "nowhere"
 
 
+def _sender(scope: Scope) -> str:
+    """Among whose bytes the body of a request counts: no user has a name with blanks."""
+    permit: Permit | None = scope.get(PERMIT)
+    return f"{_BY_KEY} from {_place(scope)}" if permit is None else permit.person.name
+
+
+def _length(headers: Headers) -> int | None:
+    """The length of a body by its header; None without a number there, or with too many digits."""
+    text = headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER else None
+
+
 def _replayed(body: bytes, receive: Receive) -> Receive:
     given = False
 
@@ -283,6 +316,8 @@ def _understood(headers: Headers, body: bytearray) -> tuple[Refusal | None, Any]
     """Parse a body: a reason for its rejection or None, and its value."""
     if _kind(headers) != "application/json":
         return _unkind(headers, "JSON", "application/json"), None
+    if _values(body) > _MOST_VALUES and _values(_TEXT.sub(b"", body)) > _MOST_VALUES:
+        return Refusal(400, f"the body has more than {_MOST_VALUES} values"), None
     try:
         value = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -292,13 +327,17 @@ def _understood(headers: Headers, body: bytearray) -> tuple[Refusal | None, Any]
     return (Refusal(400, f"the body {why}"), None) if why else (None, value)
 
 
+def _values(body: bytes | bytearray) -> int:
+    """Number of values in JSON, unless its texts have such characters; one more at most."""
+    return sum(map(body.count, (b",", b"[", b"{")))
+
+
 def _is_large(scope: Scope) -> bool:
     """Whether a body of JSON takes the event loop for a moment, by its length, or may, without one."""
     headers = Headers(scope=scope)
-    length = headers.get("content-length", "")
-    small = int(length[:20]) <= _LARGE if length.isascii() and length.isdecimal() else False
-    chunked = "transfer-encoding" in headers
-    return not scope["path"].startswith(FILES) and (chunked or (bool(length) and not small))
+    length = _length(headers)
+    given = "content-length" in headers or "transfer-encoding" in headers
+    return not scope["path"].startswith(FILES) and given and (length is None or length > _LARGE)
 
 
 def _kind(headers: Headers) -> str:

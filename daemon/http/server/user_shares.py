@@ -5,12 +5,36 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-#: Reads of one user that are answered at once; more wait. Chosen: a third of the threads that answer reads.
-_READS = 12
+#: Requests of one user that are answered at once; more wait. Chosen: a third of the threads that answer.
+_AT_ONCE = 12
+
+
+def share(most: int, all_of_them: int, own: int) -> int:
+    """Of `most` at once, as many as one may have: half of what others leave, and one at least."""
+    return max(1, (most - all_of_them + own) // 2)
 
 
 class TooManyError(Exception):
     """A user has as many requests under way as one may have; the text gives the number."""
+
+
+class HeldBytes:
+    """Bytes that are held for users at one time; for one event loop.
+
+    One user leaves half of the rest to others; without a name, all of it may be taken.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: Counter[str] = Counter()
+
+    def hold(self, user: str, size: int) -> bool:
+        """Hold so many more bytes of a user, or fewer where negative; whether there was room for them."""
+        self._held[user] += size
+        own, all_of_them = self._held[user], self._held.total()
+        if not own:
+            del self._held[user]
+        return all_of_them <= self._most and (not user or own <= share(self._most, all_of_them, own))
 
 
 class UserShares:
@@ -20,26 +44,26 @@ class UserShares:
         """Of `most` requests under way at once, one user has at most half of the rest that others leave."""
         self._most = most
         self._under_way: Counter[str] = Counter()
-        self._reads: dict[str, asyncio.Semaphore] = {}
+        self._waiting: dict[str, asyncio.Semaphore] = {}
         #: Turns for large requests, and how many have or await one, by user.
         self._large: dict[str, asyncio.Lock] = {}
         self._awaiting: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def turn(self, user: str, *, reads: bool) -> AsyncIterator[None]:
-        """A user's request, which may have to wait if it reads; TooManyError beyond the user's share."""
+    async def turn(self, user: str, *, waits: bool) -> AsyncIterator[None]:
+        """A user's request, which may have to wait for others of theirs; TooManyError beyond their share."""
         if not user:  # where there are no users, all requests are of one
             yield
             return
-        own, all_of_them = self._under_way[user], self._under_way.total()
+        own = self._under_way[user]
         # Of what others leave, so that there is room for another one beside several such users.
-        if own >= max(1, (self._most - all_of_them + own) // 2):
+        if own >= share(self._most, self._under_way.total(), own):
             others = f", half of what others leave of {self._most}"
             raise TooManyError(f"{own} of your requests are under way already{others}")
         self._under_way[user] += 1
         try:
-            if reads:
-                async with self._reads.setdefault(user, asyncio.Semaphore(_READS)):
+            if waits:
+                async with self._waiting.setdefault(user, asyncio.Semaphore(_AT_ONCE)):
                     yield
             else:
                 yield
@@ -47,7 +71,7 @@ class UserShares:
             self._under_way[user] -= 1
             if not self._under_way[user]:
                 del self._under_way[user]
-                self._reads.pop(user, None)
+                self._waiting.pop(user, None)
 
     @asynccontextmanager
     async def one_by_one(self, user: str) -> AsyncIterator[None]:

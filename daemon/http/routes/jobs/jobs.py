@@ -165,8 +165,8 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         shown = await run_in_threadpool(lambda: leadership.leader().ui(record))
         if shown is None:
             raise RejectedError(404, "No driver's UI", f"{job_id} is {record.state}: no driver shows a UI")
-        query = request.scope["query_string"].decode("latin-1")
-        return await uis.get(shown, f"/v1/jobs/{job_id}/ui", path, query, record.job.owner)
+        query, visitor = request.scope["query_string"].decode("latin-1"), permit_of(request).person.name
+        return await uis.get(shown, f"/v1/jobs/{job_id}/ui", path, query, record.job.owner, visitor)
 
 
 def _page(store: Store, query: queries.JobsQuery, owners: Collection[str]) -> tuple[list[JobRecord], bool]:
