@@ -105,7 +105,7 @@ class SimulatedCluster:
         """Whether a job may be placed on these VMs, by number, where closed ones are opened for it."""
         return not self.hours.over(vms) and (self.supply is None or self.supply.open(vms))
 
-    def closed(self, vms: IntArray) -> tuple[str, ...]:
+    def closed(self, vms: SmallIntArray) -> tuple[str, ...]:
         """The closed ones of these VMs, by number: their ids."""
         if (openings := self._openings()) is None:
             return ()

@@ -53,6 +53,14 @@ def driver(task_id: str) -> ExecutorRecord:
     return replace(make_task("job-1", 0), task_id=task_id, number=None, launched_at=1.0)
 
 
+def make_old(store: Store, count: int) -> None:
+    """Let the first tasks by id be rows of an earlier version."""
+    of = tables.executors.c
+    some = sa.select(of.task_id).order_by(of.task_id).limit(count)
+    change = sa.update(tables.executors).where(of.task_id.in_(some)).values(cost=None)
+    store.database.write(lambda connection: connection.execute(change))
+
+
 def test_a_start_reads_the_tasks_that_matter(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that run, or are to be placed again, the first and the last; of other jobs all."""
     everything = {f"job-1.{number}" for number in range(100)} | {"job-2.0", "job-1.driver-7"}
@@ -85,9 +93,7 @@ def test_costs_of_before_midnight_are_summed_where_they_are_stored(store: Store)
         for each in tasks
     ]
     for old in (0, 30, 103):
-        some = sa.select(tables.executors.c.task_id).order_by(tables.executors.c.task_id).limit(old)
-        change = sa.update(tables.executors).where(tables.executors.c.task_id.in_(some))
-        store.database.write(lambda connection, change=change: connection.execute(change.values(cost=None)))
+        make_old(store, old)
         held, _ = store.jobs.recent.held("2026-11-22", MIDNIGHT, until)
         assert held == pytest.approx(1.0 - sum(parts))
 
