@@ -77,6 +77,12 @@ def stored_name(sha256: str, user: str) -> str:
     return f"{mark_of(user)}-{hashlib.sha256(f'{user}/{sha256}'.encode()).hexdigest()}"
 
 
+def stored_names(sha256: str, owner: str) -> tuple[str, ...]:
+    """Names that a file of an owner's job may have: its own, that of earlier versions, and without a user."""
+    earlier = hashlib.sha256(f"{owner}/{sha256}".encode()).hexdigest()
+    return (stored_name(sha256, owner), earlier, sha256) if owner else (sha256,)
+
+
 def mark_of(user: str) -> str:
     """The mark of a user's files; empty without a user."""
     return hashlib.sha256(user.encode()).hexdigest()[:16] if user else ""

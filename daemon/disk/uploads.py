@@ -25,7 +25,7 @@ from conf.units import SECONDS_PER_DAY
 from conf.uploaded_file import SHA256, UploadedFile
 from conf.util.counted import counted
 from daemon.core.errors import RejectedError
-from daemon.core.identity import mark_of, stored_name
+from daemon.core.identity import mark_of, stored_name, stored_names
 from daemon.store.rows.database import is_full
 
 log = structlog.get_logger("uploads")
@@ -150,7 +150,7 @@ class Uploads:
 
         It does no access check: `use` did, when the job was accepted.
         """
-        for name in dict.fromkeys((stored_name(file.sha256, owner), file.sha256)):
+        for name in stored_names(file.sha256, owner):
             if (path := self._folder / name).is_file():
                 return path
         raise ValueError(

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.uploaded_file import SCHEME, SHA256
-from daemon.core.identity import stored_name
+from daemon.core.identity import stored_names
 from daemon.core.job_ids import job_id
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.damaged_rows import FoundJobs, parts, put_aside, task_rows_to_go_on
@@ -74,10 +74,10 @@ class OpenJobs:
         query = sa.select(jobs.c.owner, jobs.c.spec).where(_IS_OPEN, named)
         with self._access.read() as connection:
             return {
-                stored_name(found, user)
+                name
                 for owner, text in connection.execute(query)
                 for found in _UPLOADED.findall(text)
-                for user in ("", owner)
+                for name in stored_names(found, owner)
             }
 
 

@@ -85,6 +85,16 @@ def test_a_file_comes_in_parts(uploads: Uploads, tmp_path: Path) -> None:
     assert send(uploads, b"").complete
 
 
+def test_a_queued_job_finds_a_file_as_an_earlier_version_named_it(uploads: Uploads) -> None:
+    """Without the user's mark in front of its name; other users do not find it."""
+    uploads.put(SHA, len(DATA), 0, DATA, "ann")
+    path = uploads.path(FILE, "ann")
+    path.rename(path.with_name(hashlib.sha256(f"ann/{SHA}".encode()).hexdigest()))
+    assert uploads.path(FILE, "ann").read_bytes() == DATA
+    with pytest.raises(ValueError, match="does not have a file with the hash"):
+        uploads.path(FILE, "bob")
+
+
 def test_an_upload_goes_on_where_it_was_interrupted(uploads: Uploads, tmp_path: Path) -> None:
     """The same daemon or the next one resumes an upload; a wrong offset is refused with the right one."""
     uploads.put(SHA, len(DATA), 0, DATA[:100])
