@@ -390,14 +390,14 @@ def test_a_job_that_was_pruned_is_passed_over(store: Store) -> None:
 
 def test_the_cost_is_told_when_it_is_known(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trace waits for the end of its job's executors."""
-    looked, tasks_of = threading.Event(), store.jobs.executors
+    looked, tasks_of = threading.Event(), store.jobs.open_executors
 
     def looking(job_id: str) -> list[ExecutorRecord]:
         found = tasks_of(job_id)
         looked.set()
         return found
 
-    monkeypatch.setattr(store.jobs, "executors", looking)
+    monkeypatch.setattr(store.jobs, "open_executors", looking)
     with receiving([TAKEN]) as receiver, traced(store, receiver):
         job, _ = store.jobs.new.add_one(JobSpec(app="a.py"), make_job, None, 5.0)
         failed = replace(job, state="failed", reason="exit code 1", cost=0.1, finished_at=9.0)
