@@ -243,12 +243,7 @@ class JobLifecycle:
         Where the driver names none, that is the last one of the attempt if its memory ran out just before: a
         worker of Python that the kernel killed is only a broken connection to Spark.
         """
-        number, since = lost_executor(why), job.placed_at or 0.0
-        failed = [
-            task
-            for task in self._roster.tasks(job.job.id)
-            if task.number is not None and task.state == "failed" and task.launched_at >= since
-        ]
+        number, failed = lost_executor(why), self._roster.failed_executors(job)
         last = max(failed, key=lambda task: task.ended_at or 0.0, default=None)
         if number is not None:
             last = next((task for task in failed if task.number == number), None)

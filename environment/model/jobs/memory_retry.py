@@ -5,7 +5,7 @@ memory is doubled and rounded up to an even part of a VM's memory, as equal exec
 where no VM has as much, it is the largest that fits. The bill has the cost of the failed attempt apart.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from conf.units import SECONDS_PER_HOUR
@@ -38,14 +38,9 @@ class MemoryRetries:
         if of is None:
             return None
         self.counts = self.counts._replace(failures=self.counts.failures + 1)
-        return "executor" if any(map(short_of_memory, self._messages(job))) else of
-
-    def _messages(self, job: JobRecord) -> Iterator[str]:
-        """Messages of the executors that failed in this attempt: a driver may quote only their errors."""
-        since = job.placed_at or 0.0
-        for task in self._roster.tasks(job.job.id):
-            if task.number is not None and task.state == "failed" and task.launched_at >= since:
-                yield task.message
+        # A driver may quote only the errors of its executors.
+        failed = self._roster.failed_executors(job)
+        return "executor" if any(short_of_memory(task.message) for task in failed) else of
 
     def again(self, job: JobRecord, of: ShortOf) -> str:
         """Give the job more memory; return a description, or why there is no more."""

@@ -152,6 +152,15 @@ class JobRegistry:
         """The job's executors that have not ended: its open tasks but for the driver."""
         return [task for task in self.open_tasks(job) if task.number is not None]
 
+    def failed_executors(self, job: JobRecord) -> list[ExecutorRecord]:
+        """The executors that failed in the job's present attempt."""
+        since = job.placed_at or 0.0
+        return [
+            task
+            for task in self._tasks_of.get(job.job.id, {}).values()
+            if task.number is not None and task.state == "failed" and task.launched_at >= since
+        ]
+
     def stands(self, job: JobRecord) -> bool:
         """Whether the job's launch is not to be undone: its driver was started, or may have been.
 
