@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 from time import perf_counter
@@ -27,7 +26,7 @@ from daemon.auth.sessions import without_other_cookies
 from daemon.core.url_paths import CREATE
 from daemon.http.server.expiring_responses import serve_while
 from daemon.http.server.problem_details import Refusal, problem
-from daemon.http.server.user_shares import HeldBytes, TooManyError, UserShares, share
+from daemon.http.server.user_shares import HeldShares, TooManyError, UserShares
 from daemon.schemas.spark_rest import token_taken
 from framework.host.request_guard import Denial, is_loopback
 
@@ -84,8 +83,8 @@ class Gate:
         self._shares, self._addresses = UserShares(most), UserShares(most // 2)
         self._under_way = 0
         #: Large bodies of strangers that are read, by address.
-        self._strangers = Counter[str]()
-        self._held = HeldBytes(_MOST_BODIES)
+        self._strangers = HeldShares(_MOST_STRANGERS)
+        self._held = HeldShares(_MOST_BODIES)
         self._entrance = entrance
         self._observe = observe
 
@@ -220,17 +219,14 @@ class Gate:
         length, place = _length(Headers(scope=scope)), _place(scope)
         if length is not None and length <= _SMALL:
             return await self._read(held, scope, receive, _SMALL)
-        own = self._strangers[place]
-        if own >= share(_MOST_STRANGERS, self._strangers.total(), own):
-            detail = f"{own} bodies of clients without a token in a header are under way already"
-            return Refusal(429, detail, headers=_AGAIN | _CLOSE)
-        self._strangers[place] += 1
         try:
+            if not self._strangers.hold(place, 1):
+                which = "bodies of clients without a token in a header are under way already"
+                detail = f"{_MOST_STRANGERS} {which}, or half of what others leave of these"
+                return Refusal(429, detail, headers=_AGAIN | _CLOSE)
             return await self._read(held, scope, receive, _LONGEST_OF_STRANGERS)
         finally:
-            self._strangers[place] -= 1
-            if not self._strangers[place]:
-                del self._strangers[place]
+            self._strangers.hold(place, -1)
 
     async def _read(
         self, held: bytearray, scope: Scope, receive: Receive, longest: int = LONGEST_BODY

@@ -18,8 +18,8 @@ class TooManyError(Exception):
     """A user has as many requests under way as one may have; the text gives the number."""
 
 
-class HeldBytes:
-    """Bytes that are held for users at one time; for one event loop.
+class HeldShares:
+    """Amounts, such as bytes, that are held for users or addresses at one time; for one event loop.
 
     One user leaves half of the rest to others; without a name, all of it may be taken.
     """
@@ -29,7 +29,7 @@ class HeldBytes:
         self._held: Counter[str] = Counter()
 
     def hold(self, user: str, size: int) -> bool:
-        """Hold so many more bytes of a user, or fewer where negative; whether there was room for them."""
+        """Hold so much more for a user, or less where negative; whether there was room for it."""
         self._held[user] += size
         own, all_of_them = self._held[user], self._held.total()
         if not own:

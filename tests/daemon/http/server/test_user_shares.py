@@ -20,7 +20,7 @@ from starlette.responses import Response
 from conf.schema import Http
 from daemon.core.cluster_status import ClusterStatus
 from daemon.http.server.gate import _is_large, _understood
-from daemon.http.server.user_shares import _AT_ONCE, HeldBytes, TooManyError, UserShares
+from daemon.http.server.user_shares import _AT_ONCE, HeldShares, TooManyError, UserShares
 from daemon.launch import spark_ui_proxy
 from daemon.schemas.applications import OrdersBody
 from daemon.store.job_store import Store
@@ -218,7 +218,7 @@ def test_what_is_large(path: str, headers: dict[str, str], large: bool) -> None:
 
 
 def test_requests_of_one_user_that_hang_leave_threads_to_others(tmp_path: Path) -> None:
-    """Such as submissions that are only tried, whose files are on a file system that hangs."""
+    """Such as submissions that are only tried, with files on a file system that hangs."""
     release = threading.Event()
     with closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store, house_of(store) as house:
         trial = house.scheduler.trial
@@ -280,7 +280,7 @@ def test_one_visitor_of_a_users_uis_leaves_room_for_others(
 
 def test_bodies_of_one_user_leave_room_for_others() -> None:
     """Half of what others leave; without users, all of it."""
-    held = HeldBytes(100)
+    held = HeldShares(100)
     assert held.hold("ann", 50)
     assert not held.hold("ann", 1)
     held.hold("ann", -1)
