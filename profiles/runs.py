@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.errors import ReportedError
+from conf.util.counted import counted
 from profiles.spark_event_log import AppLog, StageTimes
 
 #: To be raised when columns change in a way that another version would not understand.
@@ -138,6 +139,16 @@ def about_machine(spark: str) -> dict[str, object]:
         "spark": spark,
         "stoker": version("stoker"),
     }
+
+
+def machine_told(about: Mapping[str, Any]) -> str:
+    """The machine of measurements, in words, as `about_machine` describes it in `about`."""
+    machine = about.get("machine", {})
+    return (
+        f"Machine: {counted(machine.get('cores', 0), 'core')} of {machine.get('cpu')}, "
+        f"{machine.get('memory_mib')} MiB, kernel {machine.get('kernel')}; Spark {machine.get('spark')}, "
+        f"Python {machine.get('python')}"
+    )
 
 
 def write_runs(folder: Path, runs: Sequence[MeasuredRun], about: Mapping[str, object]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from conf.util.counted import counted
 from environment.simulation.durations.fitted_model import FittedModel
 from environment.simulation.results.results import Result
-from profiles.runs import MeasuredRun, outliers
+from profiles.runs import MeasuredRun, machine_told, outliers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,7 +159,6 @@ def report(fidelity: Fidelity, path: Path, command: str) -> None:
 
 
 def _lines(fidelity: Fidelity, picture: str, command: str) -> Iterator[str]:
-    machine = fidelity.about.get("machine", {})
     yield "# Fidelity of the simulator\n"
     yield (
         f"The workload `{fidelity.workload}` under the policy `{fidelity.policy}`, once with real Spark on "
@@ -167,12 +166,7 @@ def _lines(fidelity: Fidelity, picture: str, command: str) -> Iterator[str]:
         "`fitted`; belief `exact`: policies may expect the fitted mean):\n"
     )
     yield f"```console\n$ {command}\n```\n"
-    yield (
-        f"Machine: {counted(machine.get('cores', 0), 'core')} of {machine.get('cpu')}, "
-        f"{machine.get('memory_mib')} MiB, "
-        f"kernel {machine.get('kernel')}; Spark {machine.get('spark')}, Python {machine.get('python')}. "
-        f"Isolation of VMs {fidelity.about.get('isolation')}.\n"
-    )
+    yield (f"{machine_told(fidelity.about)}. Isolation of VMs {fidelity.about.get('isolation')}.\n")
     yield (
         "A duration here is from a job's placement to its end, the time for which it holds its VMs; "
         "completion counts from submission. Errors are mean absolute percentage errors over jobs, simulated "

@@ -11,6 +11,7 @@ from typing import Any
 
 from conf.util.counted import counted
 from environment.simulation.results.results import Result
+from profiles.runs import machine_told
 
 #: Mean and standard deviation.
 Spread = tuple[float, float]
@@ -162,7 +163,6 @@ def report(comparison: RealComparison, path: Path, command: str) -> None:
 
 def _lines(comparison: RealComparison, picture: str, command: str) -> Iterator[str]:
     about, rows = comparison.about, comparison.rows()
-    machine = about.get("machine", {})
     rounds = 1 + max(run.round for run in comparison.runs)
     jobs = len(comparison.runs[0].jobs)
     seeds = len(next(iter(comparison.simulated.values())))
@@ -177,10 +177,8 @@ def _lines(comparison: RealComparison, picture: str, command: str) -> Iterator[s
     )
     yield f"```console\n$ {command}\n```\n"
     yield (
-        f"Machine: {counted(machine.get('cores', 0), 'core')} of {machine.get('cpu')}, "
-        f"{machine.get('memory_mib')} MiB, "
-        f"kernel {machine.get('kernel')}; Spark {machine.get('spark')}, Python {machine.get('python')}. "
-        f"Isolation of VMs {about.get('isolation')}. Cost is the sum of the jobs' bills, completion is from "
+        f"{machine_told(about)}. Isolation of VMs {about.get('isolation')}. "
+        "Cost is the sum of the jobs' bills, completion is from "
         "submission to end, duration from placement to end, both on average over jobs; the longest wait is "
         "from submission to placement.\n"
     )

@@ -8,6 +8,7 @@ from audit.prices import Prices
 from audit.savings.real_runs import AuditedRuns
 from audit.savings.real_savings import RealSavings, SavingCase, cost_of
 from conf.util.counted import counted
+from profiles.runs import machine_told
 
 #: A run costs fractions of a cent: dollars are those of so many.
 _MANY = 1000
@@ -24,7 +25,6 @@ def report(found: RealSavings, audited: AuditedRuns, prices: Prices, path: Path,
 def lines(found: RealSavings, audited: AuditedRuns, prices: Prices, command: str) -> Iterator[str]:
     """The lines of the report; `prices` are those of the comparison."""
     about = audited.about
-    machine = about.get("machine", {})
     loads = [run.load for run in audited.runs]
     yield "# Savings that an audit predicts, on real Spark\n"
     yield (
@@ -37,9 +37,7 @@ def lines(found: RealSavings, audited: AuditedRuns, prices: Prices, command: str
     )
     yield f"```console\n$ {command}\n```\n"
     yield (
-        f"Machine: {counted(machine.get('cores', 0), 'core')} of {machine.get('cpu')}, "
-        f"{machine.get('memory_mib')} MiB, kernel {machine.get('kernel')}; Spark {machine.get('spark')}, "
-        f"Python {machine.get('python')}; {about.get('date')}. Load (processes that want to run, at the end "
+        f"{machine_told(about)}; {about.get('date')}. Load (processes that want to run, at the end "
         f"of a run): {min(loads):.1f} to {max(loads):.1f}, median {statistics.median(loads):.1f}. Isolation "
         f"of VMs {about.get('isolation')}. Prices: `{prices.name}`.\n"
     )

@@ -8,6 +8,7 @@ from typing import Any
 from agents.experiments.memory.runs import WAYS, MemoryJob, MemoryRuns, Way
 from agents.experiments.paired import METHOD, PairedDifference, Statistic, difference, verdict
 from conf.util.counted import counted
+from profiles.runs import machine_told
 
 #: Wanted of `memory: auto`: so much fewer failures than with the median's need, and so much less memory paid
 #: than with what was asked.
@@ -70,10 +71,9 @@ class MemoryComparison:
 
 def comparison_of(runs: MemoryRuns) -> MemoryComparison:
     """Sum the jobs of complete runs up."""
-    names = list(dict.fromkeys(job.type for job in runs.ways["asked"]))
     by_type = {
         name: [_sum(way, [job for job in runs.ways[way] if job.type == name]) for way in WAYS]
-        for name in names
+        for name in dict.fromkeys(job.type for job in runs.ways["asked"])
     }
     paid = {way: Statistic.of([job.paid_mib_seconds for job in runs.ways[way]]) for way in WAYS}
     return MemoryComparison(
@@ -96,18 +96,17 @@ def _sum(way: Way, jobs: Sequence[MemoryJob]) -> MemorySum:
     )
 
 
-def report(runs: MemoryRuns, path: Path, command: str) -> None:
+def report(compared: MemoryComparison, runs: MemoryRuns, path: Path, command: str) -> None:
     """Write the report of complete runs, and its picture beside it; OSError when that cannot be."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _draw(runs, path.with_suffix(".png"))
-    told = "\n".join(lines(runs, command, path.with_suffix(".png").name))
-    path.write_text(told + "\n", encoding="utf-8")
+    picture = path.with_suffix(".png")
+    _draw(runs, list(compared.by_type), picture)
+    path.write_text("\n".join(lines(compared, runs, command, picture.name)) + "\n", encoding="utf-8")
 
 
-def lines(runs: MemoryRuns, command: str, picture: str) -> Iterator[str]:
-    """The lines of the report."""
-    compared = comparison_of(runs)
-    about, machine = runs.about, runs.about.get("machine", {})
+def lines(compared: MemoryComparison, runs: MemoryRuns, command: str, picture: str) -> Iterator[str]:
+    """The lines of the report; `picture` is the file of its picture."""
+    about = runs.about
     asked = next(iter(runs.ways["asked"]))
     yield "# Memory that jobs ask for, on real Spark\n"
     yield (
@@ -121,9 +120,7 @@ def lines(runs: MemoryRuns, command: str, picture: str) -> Iterator[str]:
     )
     yield f"```console\n$ {command}\n```\n"
     yield (
-        f"Machine: {counted(machine.get('cores', 0), 'core')} of {machine.get('cpu')}, "
-        f"{machine.get('memory_mib')} MiB, kernel {machine.get('kernel')}; Spark {machine.get('spark')}, "
-        f"Python {machine.get('python')}; {about.get('date')}. Isolation of VMs {about.get('isolation')}. "
+        f"{machine_told(about)}; {about.get('date')}. Isolation of VMs {about.get('isolation')}. "
         "Memory paid is that of each executor by the time that it had it, failed attempts included.\n"
     )
     yield from _verdicts(compared)
@@ -165,27 +162,20 @@ def _table(sums: Mapping[str, Sequence[MemorySum]]) -> Iterator[str]:
     yield ""
 
 
-def _draw(runs: MemoryRuns, path: Path) -> None:
+def _draw(runs: MemoryRuns, types: Sequence[str], path: Path) -> None:
     """A panel for each type: memory over its jobs, in order, with failures."""
     from matplotlib.figure import Figure  # a second to import, and only pictures need it
 
-    names = list(dict.fromkeys(job.type for job in runs.ways["asked"]))
-    figure = Figure(figsize=(9, 1.0 + 2.2 * len(names)), layout="constrained")
-    panels = figure.subplots(len(names), 1, squeeze=False)[:, 0]
-    for axes, name in zip(panels, names, strict=True):
+    figure = Figure(figsize=(9, 1.0 + 2.2 * len(types)), layout="constrained")
+    panels = figure.subplots(len(types), 1, squeeze=False)[:, 0]
+    for axes, name in zip(panels, types, strict=True):
         for number, way in enumerate(WAYS):
             jobs = [job for job in runs.ways[way] if job.type == name]
             places = [place + 1 for place in range(len(jobs))]
-            memory = [job.first_mib / 1024 for job in jobs]
-            axes.plot(places, memory, ".-", color=f"C{number}", drawstyle="steps-mid", label=way)
-            failed = [(place, job) for place, job in zip(places, jobs, strict=True) if job.failures]
-            axes.plot(
-                [place for place, _ in failed],
-                [job.first_mib / 1024 for _, job in failed],
-                "X",
-                markersize=10,
-                color=f"C{number}",
-            )
+            memory, color = [job.first_mib / 1024 for job in jobs], f"C{number}"
+            axes.plot(places, memory, ".-", color=color, drawstyle="steps-mid", label=way)
+            failed = [place for place, job in zip(places, jobs, strict=True) if job.failures]
+            axes.plot(failed, [memory[place - 1] for place in failed], "X", markersize=10, color=color)
         axes.set(title=name, ylabel="GiB each", ylim=(0, None))
         axes.xaxis.get_major_locator().set_params(integer=True)
     panels[-1].set(xlabel="jobs in order; crosses: failures for memory")

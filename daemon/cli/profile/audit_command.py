@@ -7,16 +7,14 @@ from typing import Annotated
 import typer
 from stoker.characters import visible
 
-from daemon.cli.profile.profile import end_in_order
+from daemon.cli.profile.profile import NewRuns, end_in_order, place_of_runs
 from daemon.cli.shared.errors import CommandError, writing
 from daemon.cli.shared.options import RESULTS, Output, print_json
 from daemon.cli.shared.progress import progress_bar
 
 
 def audit(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Folder for the runs; else stoker-profiles/PLAN.")
-    ] = None,
+    folder: NewRuns = None,
     plan: Annotated[
         str, typer.Option("--plan", metavar="FILE", help="Apps, each with its numbers of executors.")
     ] = "profiles/audit.yaml",
@@ -44,7 +42,7 @@ def audit(
     from daemon.cli.profile.audit_on_spark import audited
 
     listed, path = load_prices(prices), find(plan)
-    place = folder or Path("stoker-profiles") / path.stem
+    place = place_of_runs(folder, path)
     with progress_bar() as progress:
         runs, failed = audited(path, place.absolute(), rounds, progress)
     for line in failed:

@@ -4,9 +4,8 @@ How they are compared is in `audit.savings.real_savings`; how jobs run is in `me
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,7 @@ from daemon.cli.profile.measure import Bench, Progress, own_bench
 from daemon.cli.shared.errors import CommandError
 from daemon.disk.job_folders import temporary_folder
 from daemon.launch.event_log_export import copy_event_logs, find_event_logs
-from framework.spark import local_spark_home
 from profiles.measuring_plans import PlannedRun
-from profiles.runs import about_machine
 
 #: Bytes of the event log of a run: these are short.
 _MOST_BYTES = 256 << 20
@@ -61,7 +58,7 @@ def audited(
         done = {_key(run) for run in kept.runs}
         if todo := [run for run in wanted if run.key not in done]:
             with own_bench(folder, str(cluster), measure.mesos_of(plan)) as bench:
-                about = _about(plan, bench)
+                about = measure.about_runs(_told(plan), bench)
                 for number, run in enumerate(todo):
                     progress(number, len(todo), f"{run.planned.name}, {len(failed)} failed")
                     ended = _run(bench, run, plan)
@@ -108,15 +105,6 @@ def _key(run: AuditedRun) -> tuple[str, int, int]:
 def _told(plan: MeasuringPlan) -> dict[str, Any]:
     """The plan without its number of rounds, which may become larger."""
     return plan.model_dump(mode="json", exclude={"grids": {"__all__": {"repeats"}}})
-
-
-def _about(plan: MeasuringPlan, bench: Bench) -> Mapping[str, Any]:
-    return {
-        "plan": _told(plan),
-        "isolation": bench.isolation,
-        "machine": about_machine(local_spark_home(os.environ).version),
-        "date": datetime.now(UTC).date().isoformat(),
-    }
 
 
 def _run(bench: Bench, run: SizedRun, plan: MeasuringPlan) -> AuditedRun | str:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,16 @@ def measure(
         kept += measure_one(bench, run, plan.timeout, plan.conf)
         write_runs(folder, kept, about)
     progress(len(todo), len(todo), "")
+
+
+def about_runs(plan: Mapping[str, Json], bench: Bench) -> dict[str, Json]:
+    """Description of runs of today: their plan, and the isolation and the machine on which they run."""
+    return {
+        "plan": plan,
+        "isolation": bench.isolation,
+        "machine": about_machine(local_spark_home(os.environ).version),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
 
 
 def _kept(plan: MeasuringPlan) -> dict[str, Json]:

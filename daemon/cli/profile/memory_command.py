@@ -5,16 +5,14 @@ from typing import Annotated
 
 import typer
 
-from daemon.cli.profile.profile import end_in_order
+from daemon.cli.profile.profile import NewRuns, end_in_order, place_of_runs
 from daemon.cli.shared.errors import writing
 from daemon.cli.shared.options import RESULTS, Output, print_json
 from daemon.cli.shared.progress import progress_bar
 
 
 def memory(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Folder for the runs; else stoker-profiles/PLAN.")
-    ] = None,
+    folder: NewRuns = None,
     plan: Annotated[
         str, typer.Option("--plan", metavar="FILE", help="Apps, each with its inputs and a memory.")
     ] = "profiles/memory.yaml",
@@ -34,13 +32,13 @@ def memory(
     from daemon.cli.profile.memory_on_spark import memory_runs
 
     path = find(plan)
-    place = folder or Path("stoker-profiles") / path.stem
+    place = place_of_runs(folder, path)
     with progress_bar() as progress:
         runs = memory_runs(path, place.absolute(), progress)
-    with writing(out):
-        report(runs, out, f"stoker profile memory {place} --plan {plan}")
-        sign(out)
     compared = comparison_of(runs)
+    with writing(out):
+        report(compared, runs, out, f"stoker profile memory {place} --plan {plan}")
+        sign(out)
     if output == "json":
         print_json(compared.to_json())
     else:

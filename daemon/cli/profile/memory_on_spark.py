@@ -3,12 +3,10 @@
 How they are compared is in `agents.experiments.memory`; how jobs run is in `measure`.
 """
 
-import os
 import statistics
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -26,9 +24,7 @@ from daemon.cli.profile import measure
 from daemon.cli.profile.measure import Bench, Progress
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.follow import ENDED
-from framework.spark import local_spark_home
 from profiles.measuring_plans import PlannedRun
-from profiles.runs import about_machine
 
 Json = Any
 Found = TypeVar("Found")
@@ -61,12 +57,7 @@ def memory_runs(path: Path, folder: Path, progress: Progress) -> MemoryRuns:
             return kept
         with measure.own_bench(folder, str(cluster), measure.mesos_of(plan)) as bench:
             lanes = _Lanes(bench, plan, progress, len(planned) * len(todo))
-            about = {
-                "plan": told,
-                "isolation": bench.isolation,
-                "machine": about_machine(local_spark_home(os.environ).version),
-                "date": datetime.now(UTC).date().isoformat(),
-            }
+            about = measure.about_runs(told, bench)
             for way in todo:
                 if way == "median" and not kept.needs:
                     needs = lanes.run({name: _need(runs, plan) for name, runs in types.items()})

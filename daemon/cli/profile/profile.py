@@ -30,6 +30,8 @@ profile = typer.Typer(
 #: Number of runs without an event log that are named, the others are counted. Chosen: a line or two.
 _NAMED = 5
 
+_HELP = "Folder for the runs; else stoker-profiles/PLAN."
+NewRuns = Annotated[Path | None, typer.Argument(metavar="DIR", help=_HELP)]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `profile run` wrote.")]
 
 
@@ -40,7 +42,7 @@ def run(
     ),
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Folder for the runs; else stoker-profiles/PLAN."),
+        typer.Option("--out", metavar="DIR", help=_HELP),
     ] = None,
     url: Annotated[
         str | None, typer.Option("--url", help="Measure with the daemon there, with --data-dir.")
@@ -64,7 +66,7 @@ def run(
     from daemon.cli.profile import measure
 
     path = find(plan)
-    folder = (out or Path("stoker-profiles") / path.stem).absolute()
+    folder = place_of_runs(out, path).absolute()
     read, cluster, runs = measure.planned(path)
     todo = measure.left_to_do(folder, read, runs)
     if todo:
@@ -329,6 +331,11 @@ def ingest(
             named = "; ".join(f"{job}: {visible(why)}" for job, why in list(jobs_of.items())[:_NAMED])
             more = f"; and {len(jobs_of) - _NAMED} more" if len(jobs_of) > _NAMED else ""
             print(f"{len(jobs_of)} of {runs}: {what}: {named}{more}")
+
+
+def place_of_runs(folder: Path | None, plan: Path) -> Path:
+    """The folder for the runs of a plan: that one if given, or one by the plan's name."""
+    return folder or Path("stoker-profiles") / plan.stem
 
 
 def end_in_order() -> None:
