@@ -29,7 +29,7 @@ _LONGEST = 1 << 20
 _MOST_VALUES = 100_000
 #: What YAML's own constructors raise for a value that has a tag and is none of that kind.
 _BAD_VALUE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
-#: Characters of an unknown key that are compared to the known ones: whoever sends a megabyte waits for it.
+#: Characters of an unknown key that are compared to the known ones: of a megabyte it would take a second.
 _COMPARED = 100
 #: With what Pydantic's sentences begin that say what a value should be.
 _SUBJECTS = frozenset({"Input", "String", "Tuple", "List", "Dictionary", "Value", "Value error,"})

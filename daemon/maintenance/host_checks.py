@@ -105,7 +105,7 @@ def look_at_event_logs(exam: Examination) -> None:
 
 
 def _look_at_events(exam: Examination, path: Path) -> None:
-    """Look at one log, in whose place somebody else may have put anything; OSError, ValueError."""
+    """Look at one log, which somebody else may have replaced by anything; OSError, ValueError."""
     with os.fdopen(open_regular(path), "rb") as file:
         for number in itertools.count(1):
             line = file.readline(_LONGEST_LINE)

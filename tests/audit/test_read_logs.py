@@ -434,7 +434,7 @@ def test_an_xz_that_asks_for_gigabytes_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_a_damaged_archive_ends_no_audit(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
-    """Whatever its library raises, wherever it is damaged."""
+    """For any error of its library, and for damage anywhere."""
     written(tmp_path / "logs", ETL)
     whole = pack(
         of_zeros(1)[:512] + bytes(range(256)) * 40 + hashlib.shake_128(b"1").hexdigest(40_000).encode()

@@ -1,4 +1,4 @@
-"""Jobs whose drivers ask for executors without end: a start and the day's bill do not read all of them."""
+"""Drivers that ask for executors without end: a start and the day's bill do not read all of these."""
 
 import contextlib
 from collections.abc import Iterator

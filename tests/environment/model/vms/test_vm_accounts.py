@@ -412,7 +412,7 @@ def test_a_vm_that_nothing_runs_on_is_the_jobs_that_it_was_opened_for() -> None:
 
 
 def test_a_vm_that_is_always_open_is_nobodys() -> None:
-    """And so is one whose account could not be read: something may have run there."""
+    """And so is one with an account that could not be read: something may have run there."""
     ledger = Ledger(job_of)
     lease = Lease("general-1.1", POOLED, 0.0, opened_at=0.0)
     ledger.accounts.lease(lease, 0.0)
