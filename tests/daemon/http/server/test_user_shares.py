@@ -293,6 +293,12 @@ def test_bodies_of_one_user_leave_room_for_others() -> None:
     assert not held.hold("", 1)
 
 
+def test_many_addresses_have_no_more_than_all_of_it() -> None:
+    """Though each of them, alone, may have one."""
+    held = HeldShares(4)
+    assert [held.hold(f"10.0.0.{number}", 1) for number in range(6)] == [True] * 4 + [False] * 2
+
+
 def test_a_user_who_sends_bodies_without_end_leaves_room_for_others(tmp_path: Path) -> None:
     """Parts of files come slowly; another user's job is accepted meanwhile."""
     with closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store, house_of(store) as house:
