@@ -145,50 +145,68 @@ BREAK_EVEN = IdleTimeout()
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    """Rule by which executors are moved in a simulation so that VMs of pools close, as under Karpenter.
+    """Rule by which executors are moved so that VMs of pools close.
 
-    `underutilized`: whenever VMs could close, or be replaced by one VM of a lower price. `balanced`: only
-    where the saved share of the bill is at least half the share of executors that are disturbed. `believed`,
-    which Karpenter lacks: only where that saves more until the executors' believed ends than a new VM's boot
-    and repeated work cost. A VM closes only if no executor came or left for `after` seconds
-    (`consolidateAfter`). With `spot_to_spot` spot VMs are also replaced by spot VMs. Karpenter's defaults are
+    Karpenter's, in simulations only: `underutilized`: whenever VMs could close, or be replaced by one VM of a
+    lower price. `balanced`: only where the saved share of the bill is at least half the share of executors
+    that are disturbed. A VM closes only if no executor came or left for `after` seconds
+    (`consolidateAfter`). With `spot_to_spot` spot VMs are also replaced by spot VMs. Its defaults are
     `underutilized`, 0 and no `spot_to_spot`.
-    ValueError for impossible seconds.
+
+    Others: `believed`, like `underutilized`, but only where that saves more until the executors' believed
+    ends than a new VM's boot and repeated work cost. `fitting`, the rule of a daemon: like `believed`, but no
+    VM is opened, only executors of jobs that are restartable are moved, `per_hour` of them within an hour at
+    most (None: any number), and the time for which a VM is drained counts.
+    ValueError for impossible numbers.
     """
 
-    name: Literal["none", "underutilized", "balanced", "believed"] = "none"
+    name: Literal["none", "underutilized", "balanced", "believed", "fitting"] = "none"
     after: float = 0.0
     spot_to_spot: bool = False
+    per_hour: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.after < math.inf:
             raise ValueError(f"after: should be 0 or more, found {self.after}")
+        if self.per_hour is not None and self.per_hour < 1:
+            raise ValueError(f"per_hour: should be 1 or more, found {self.per_hour}")
 
     @classmethod
     def read(cls, text: str) -> "Consolidation":
         """Parse a rule such as `balanced:after=300:spot_to_spot`; ValueError names the error."""
-        right = "none, underutilized, balanced or believed, and :after=SECONDS and :spot_to_spot behind one"
+        right = (
+            "none, fitting, underutilized, balanced or believed, fitting with :per_hour=NUMBER, the others "
+            "with :after=SECONDS and :spot_to_spot"
+        )
         wrong = ValueError(f"consolidate: should be {right}, found {text!r}")
         name, *options = text.split(":")
-        after, spot_to_spot = 0.0, options[-1:] == ["spot_to_spot"]
+        spot_to_spot = options[-1:] == ["spot_to_spot"]
         options = options[: len(options) - spot_to_spot]
+        if "" in options:
+            raise wrong
+        key, _, value = options.pop(0).partition("=") if options else ("", "", "")
         try:
-            if options:
-                key, _, seconds = options.pop(0).partition("=")
-                after = float(seconds if key == "after" else "")
-            match name:
-                case "none" | "underutilized" | "balanced" | "believed" if not options:
-                    return cls(name, after, spot_to_spot)
+            match name, key:
+                case "fitting", "" | "per_hour" if not (options or spot_to_spot):
+                    return cls(name, per_hour=int(value) if key else None)
+                case "none" | "underutilized" | "balanced" | "believed", "" | "after" if not options:
+                    return cls(name, float(value) if key else 0.0, spot_to_spot)
         except ValueError:
             raise wrong from None
         raise wrong
 
     def __str__(self) -> str:
         after = f":after={self.after:g}" if self.after else ""
-        return self.name + after + (":spot_to_spot" if self.spot_to_spot else "")
+        per_hour = f":per_hour={self.per_hour}" if self.per_hour else ""
+        return self.name + after + per_hour + (":spot_to_spot" if self.spot_to_spot else "")
 
     def __bool__(self) -> bool:
         return self.name != "none"
+
+    @property
+    def by_belief(self) -> bool:
+        """Whether a move is to save more until the believed ends of jobs than it costs."""
+        return self.name in ("believed", "fitting")
 
     def pays(self, saved: float, disturbed: float) -> bool:
         """Whether that share of the price of all VMs is worth that share of all disruption."""

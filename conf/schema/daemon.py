@@ -228,6 +228,15 @@ class Keep(Strict):
     """How long, with `timeout`."""
 
 
+class Moves(Strict):
+    """Executors that are moved so that VMs of pools close, where that saves more than it costs."""
+
+    rule: Literal["none", "fitting"] = "none"
+    """`fitting`: while no job waits, a VM is emptied whose executors all fit on other VMs in use."""
+    per_hour: Annotated[int, Field(ge=1)] | None = None
+    """Maximum number of executors that are moved within an hour; null: any number."""
+
+
 def _a_day(text: str) -> str:
     """The day as 2026-01-01; ValueError for any other text."""
     try:
@@ -411,6 +420,7 @@ class Config(Strict):
     mesos: Mesos = Mesos()
     provider: Provider | None = None
     keep: Keep = Keep()
+    moves: Moves = Moves()
     budget: Budget | None = None
     commitments: Mapping[Name, CommitmentSpec] = {}
     webhooks: Webhooks = Field(default={})

@@ -14,7 +14,7 @@ from daemon.store.job_store import Store
 from daemon.store.rows.terms import Term
 from environment.clusters.commitments import commitments_of
 from environment.model.cluster_model import ClusterModel, ModelOptions
-from environment.pools import IdleTimeout
+from environment.pools import Consolidation, IdleTimeout
 from environment.types import Vm
 from framework.providers.interface import Provider
 from framework.substrate import Connect
@@ -73,6 +73,7 @@ def foundation_of(inputs: TermInputs) -> Foundation:
         maintenance_margin=config.mesos.maintenance_margin,
         places=tuple(inputs.places),
         keeping=IdleTimeout(config.keep.name, config.keep.seconds),
+        moves=Consolidation(config.moves.rule, per_hour=config.moves.per_hour),
         boot_timeout=config.mesos.boot_timeout,
         commitments=commitments_of(config.commitments),
         per_hour=() if config.budget is None else tuple(config.budget.per_hour.items()),

@@ -1,7 +1,7 @@
 """Events that come due by themselves at each tick, placed between the events of others.
 
 A clock that has moved, a substrate that has ended with all tasks, time that has passed, room to be sought,
-VMs to be charged for, a budget that is spent. `loop.py` defines the ticks and acts on the events.
+VMs to be emptied or charged for, a spent budget. `loop.py` defines the ticks and acts on the events.
 """
 
 import time
@@ -45,6 +45,8 @@ class Timers:
         due.append(ev.Tick(self._clock.now()))
         if self._model.seeks_room(self._clock.now()):
             due.append(ev.RoomSought(self._clock.now()))
+        if self._model.seeks_moves(self._clock.now()):
+            due.append(ev.MovesSought(self._clock.now()))
         return [*due, *self._charges(), *self._budget.look()]
 
     def keep_time(self) -> None:

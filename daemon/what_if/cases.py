@@ -16,7 +16,7 @@ from conf.schema.sharing import Criterion
 from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from environment.clusters.cluster_files import vms_of
-from environment.pools import BREAK_EVEN, IdleTimeout
+from environment.pools import BREAK_EVEN, NO_MOVES, Consolidation, IdleTimeout
 from environment.queues.types import Sharing
 from environment.resource_arrays import ResourceArrays
 from environment.types import Job, PlacementRequest, Vm
@@ -43,6 +43,8 @@ class Present:
     others: int = 0
     #: For how long idle VMs of pools are kept.
     keeping: IdleTimeout = BREAK_EVEN
+    #: By which rule executors are moved so that VMs of pools close.
+    moves: Consolidation = NO_MOVES
     #: How many executors and drivers this machine carries at once; None: any number.
     jvms: int | None = None
     #: Jobs, by id, whose outcome is reported as one.

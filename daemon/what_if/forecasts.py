@@ -34,9 +34,9 @@ class Forecasts:
         The `fallback` decides in estimates where the acting policy fails, as in the daemon.
         """
         self._model = model
-        errors, keeping = LearnedErrors(), model.options.keeping
+        errors = LearnedErrors()
         second = None if fallback is None else (fallback.name, fallback.options)
-        self.what_if = WhatIfService(sizes, policies.check_allowed, keeping, errors.now, second)
+        self.what_if = WhatIfService(sizes, policies.check_allowed, errors.now, second)
         self.estimates = Estimates(self.what_if, policies.chosen, store.estimates, errors)
 
         def page(limit: int, before: str | None) -> list[JobRecord]:

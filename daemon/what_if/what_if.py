@@ -29,7 +29,6 @@ from daemon.what_if.recorded_jobs import RecordedJobs
 from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, EachOf, Question, write
 from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import ClusterModel
-from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.simulation.durations.belief_errors import Errors
 from environment.simulation.durations.prediction_intervals import Interval
 from environment.simulation.forecast.outlook import FollowedJobs, JobOutlook
@@ -99,18 +98,17 @@ class WhatIfService:
         self,
         sizes: Sizes,
         check: Callable[[str], None],
-        keeping: IdleTimeout = BREAK_EVEN,
         errors: Callable[[], Errors | None] = lambda: None,
         fallback: tuple[str, dict[str, Any]] | None = None,
     ) -> None:
         """`sizes` says how open sizes are chosen; `check` raises RejectedError for a policy not to be had.
 
-        `keeping` says for how long idle VMs of pools are kept, `errors` how wrong beliefs about durations are
-        as is known now. The `fallback`, a name and options, decides where a policy fails of which the daemon
-        itself asks; that of a user's question should be told to fail.
+        `errors` says how wrong beliefs about durations are as is known now. The `fallback`, a name and
+        options, decides where a policy fails of which the daemon itself asks; that of a user's question
+        should be told to fail.
         """
         self._fallback = fallback
-        self._check, self._sizes, self._keeping, self._errors = check, sizes, keeping, errors
+        self._check, self._sizes, self._errors = check, sizes, errors
         #: Questions that wait for the present state.
         self._curious: SimpleQueue[Future[Present]] = SimpleQueue()
         self._users, self._own = _Crew(min(2, os.cpu_count() or 1)), _Crew(1)
@@ -120,8 +118,17 @@ class WhatIfService:
         while not self._curious.empty():
             queue = tuple(model.requests(gated=False))
             others = max(model.waiting - len(queue), 0)
+            options = model.options
             self._curious.get().set_result(
-                Present(model.view(), queue, model.sharing, others, self._keeping, model.options.jvms)
+                Present(
+                    model.view(),
+                    queue,
+                    model.sharing,
+                    others,
+                    options.keeping,
+                    options.moves,
+                    options.jvms,
+                )
             )
 
     def _present(self) -> Present:
@@ -180,6 +187,7 @@ class WhatIfService:
                     self._sizes,
                     each.sharing,
                     each.keeping,
+                    each.moves,
                     each.jvms,
                     each.follow,
                     self._errors(),

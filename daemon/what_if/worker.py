@@ -76,8 +76,12 @@ def answers(question: Question) -> Iterator[DrawAnswer]:
 def _rules_of(scene: AskedScene) -> SimulationOptions:
     """Simulation options that match the daemon's rules."""
     return SimulationOptions(
-        sizes=scene.sizes, sharing=scene.sharing, keeping=scene.keeping, jvms=scene.jvms
-    )  # fmt: skip
+        sizes=scene.sizes,
+        sharing=scene.sharing,
+        keeping=scene.keeping,
+        consolidation=scene.moves,
+        jvms=scene.jvms,
+    )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import IO, Any
 
 from environment.decisions.sizing import Sizes
-from environment.pools import IdleTimeout
+from environment.pools import Consolidation, IdleTimeout
 from environment.queues.types import Sharing
 from environment.simulation.durations.belief_errors import Errors
 from environment.simulation.forecast.outlook import FollowedJobs, JobOutlook, PlayedDraw
@@ -33,6 +33,8 @@ class AskedScene:
     sharing: Sharing | None
     #: For how long idle VMs of pools are kept.
     keeping: IdleTimeout
+    #: By which rule executors are moved so that VMs of pools close.
+    moves: Consolidation
     #: How many executors and drivers one machine carries at once; None: any number.
     jvms: int | None
     #: Jobs, by id, whose outcome is reported as one.

@@ -61,6 +61,7 @@ class ClusterModel:
             ev.PolicyChanged: self._on_policy_changed,
             ev.SharingChanged: self._on_sharing_changed,
             ev.RoomSought: lambda _: self._parts.preempting.seek(self.view()),
+            ev.MovesSought: lambda _: self._parts.moving.seek(self.view()),
             ev.ChargesDue: lambda event: self._parts.vms.accounts.charge_all(
                 self.now, event.before, event.most
             ),
@@ -248,6 +249,10 @@ class ClusterModel:
     def seeks_room(self, now: float) -> bool:
         """Whether it is time for `RoomSought`."""
         return self.subscribed and self._parts.preempting.due(now)
+
+    def seeks_moves(self, now: float) -> bool:
+        """Whether it is time for `MovesSought`."""
+        return self.subscribed and self._parts.moving.due(now)
 
     def vms(self) -> tuple[Vm, ...]:
         """All VMs that are there, in the order in which policies see them."""

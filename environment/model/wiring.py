@@ -15,6 +15,7 @@ from environment.model.messages.snapshot import ModelSnapshot, QueueState
 from environment.model.preemption import PreemptionState
 from environment.model.tasks.task_parts import TaskParts
 from environment.model.vm_events import VmEvents
+from environment.model.vm_moves import VmMoves
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.model.vms.vm_parts import VmParts
 from environment.queues.types import Sharing
@@ -31,6 +32,7 @@ class ModelWiring:
         self.jobs = JobParts(self.vms, options)
         self.tasks = TaskParts(self.vms, self.jobs)
         self.preempting = PreemptionState(self.vms, self.jobs, self.tasks)
+        self.moving = VmMoves(options, self.vms, self.jobs, self.tasks)
         self.comings = VmEvents(self.vms, self.jobs, self.tasks, self.preempting)
 
     # ---- what is kept ------------------------------------------------------------------------------
@@ -51,6 +53,7 @@ class ModelWiring:
             vms.fleet.state(),
             *self.preempting.state(),
             jobs.stage.state(),
+            self.moving.state(),
         )
         leases, accounts, policy = vms.places.leases(), vms.accounts.state(), vms.accounts.policy
         records, sharing = vms.roster.records(), self.preempting.sharing
@@ -118,6 +121,7 @@ class ModelWiring:
         jobs.line.resume(moment.relaunch_at, moment.told, moment.growing)
         jobs.setbacks.resume(moment.job_setbacks, moment.vm_setbacks, moment.vms_started)
         self.preempting.resume(moment.takings, moment.sought_at, moment.not_taken)
+        self.moving.resume(moment.moves)
         if moment.shared is not None:
             jobs.stage.resume(moment.shared)
 

@@ -101,8 +101,8 @@ def simulate(
             "--consolidate",
             metavar="HOW",
             help=(
-                "Move running executors so that VMs of pools close, as Karpenter does: none, "
-                "underutilized, balanced, believed; with :after=SECONDS and :spot_to_spot as options."
+                "Move running executors so that VMs of pools close: none; fitting, as a daemon does; "
+                "underutilized or balanced, as Karpenter does; believed."
             ),
         ),
     ] = "none",

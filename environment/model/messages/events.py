@@ -232,6 +232,11 @@ class RoomSought(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class MovesSought(Event):
+    """No move was looked for since a while: search for VMs to be emptied."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskChanged(Event):
     """State of a Mesos task, reported by the master or its agent, perhaps repeatedly.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from conf.util.backoff import Backoff
 from environment.clusters.commitments import Commitment
-from environment.pools import BREAK_EVEN, IdleTimeout
+from environment.pools import BREAK_EVEN, NO_MOVES, Consolidation, IdleTimeout
 from environment.types import Vm
 
 #: How long to wait for the offers that are still missing before deciding on those at hand. Mesos allocates
@@ -78,6 +78,8 @@ class ModelOptions:
     places: tuple[Vm, ...] = ()
     #: For how long one is kept that is idle.
     keeping: IdleTimeout = BREAK_EVEN
+    #: By which rule executors are moved so that VMs of pools close.
+    moves: Consolidation = NO_MOVES
     #: How much longer than its pool says it may take until the agent of a VM is there that was asked for.
     boot_timeout: float = 300.0
     #: Limits on what open VMs cost, dollars per hour, by pool; an empty name means all VMs, fixed ones too.

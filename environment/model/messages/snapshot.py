@@ -198,6 +198,14 @@ class FleetSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class MovesSnapshot:
+    """Time of the last search for VMs to be emptied, and of each executor's move within the last hour."""
+
+    sought_at: float = 0.0
+    moved: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSnapshot:
     """All that a model knows beyond its records, `number` events after it began."""
 
@@ -217,3 +225,4 @@ class ModelSnapshot:
     sought_at: float = 0.0
     not_taken: tuple[tuple[str, str], ...] = ()
     shared: QueueState | None = None
+    moves: MovesSnapshot = field(default_factory=MovesSnapshot)

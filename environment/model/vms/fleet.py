@@ -233,34 +233,37 @@ class Fleet:
     def noticed(self, event: ev.LeaseNotice) -> None:
         """The provider takes a VM away, or has said that it will not."""
         lease = self._places.lease(event.lease_id)
-        if lease is None or lease.state == "closing":
+        if lease is None or lease.state == "closing" or lease.notice == event.away_at:
             return
         lease.notice = event.away_at
         if event.away_at is None:
-            self._leave_it(lease)
-        else:
-            self._drain(lease, event.away_at, event.why)
-        self.idling.keep(lease)
-        self._places.mark(lease)
+            self.use_again(lease, "its provider does not take it away after all")
+            return
+        away = f"{clock(event.away_at)}{event.why and f': {event.why}'}"
+        if lease.state != "draining":
+            self._drained[lease.vm_id] = f"{lease.vm.name} is taken away by its provider at {away}"
+        self.empty(lease, f"is taken away by its provider at {away}")
 
-    def _drain(self, lease: Lease, away_at: float, why: str) -> None:
-        """Start nothing new on the lease's VM, and move its executors away."""
-        lease.reason = f"is taken away by its provider at {clock(away_at)}{why and f': {why}'}"
+    def empty(self, lease: Lease, why: str) -> None:
+        """Start nothing new on the lease's VM, which is closed when nothing runs there any more."""
+        lease.reason = why
         if lease.state != "draining":
             lease.state, lease.draining_at = "draining", self._turn.now
             self.joining.expect_no_more(lease)
-            self._drained[lease.vm_id] = f"{lease.vm.name} {lease.reason}"
-        self._places.leave_out(lease, lease.reason)
+        self._places.leave_out(lease, why)
+        self.idling.keep(lease)
+        self._places.mark(lease)
 
-    def _leave_it(self, lease: Lease) -> None:
-        """Return the VM to use after the provider has withdrawn its notice."""
-        if lease.state != "draining":
-            return
-        lease.state, lease.draining_at = "up" if lease.agent_id else "booting", None
-        lease.reason = "its provider does not take it away after all"
-        if not lease.agent_id:
-            self.joining.wait_for(lease)
-        self._places.leave_out(lease, "")
+    def use_again(self, lease: Lease, why: str) -> None:
+        """Return a VM to use that was to be empty."""
+        if lease.state == "draining":
+            lease.state, lease.draining_at = "up" if lease.agent_id else "booting", None
+            lease.reason = why
+            if not lease.agent_id:
+                self.joining.wait_for(lease)
+            self._places.leave_out(lease, "")
+        self.idling.keep(lease)
+        self._places.mark(lease)
 
     def listed(self, event: ev.MachinesListed) -> None:
         """Process the provider's list of open VMs: find missing known VMs, and unknown ones."""

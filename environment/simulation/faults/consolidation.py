@@ -1,22 +1,27 @@
-"""Consolidation in a simulation: executors that are moved so that VMs of pools close, as under Karpenter.
+"""Consolidation in a simulation: executors that are moved so that VMs of pools close.
 
-`environment.pools.Consolidation` states the rules. VMs close whose executors all fit on other VMs in use, or
+`environment.pools.Consolidation` states the rules, `environment.decisions.moves` has the search.
+
+VMs close whose executors all fit on other VMs in use, or
 on these and one new VM of a lower price than all that close; that one boots first, and nothing is placed
 on it or on those that close until then. A moved executor repeats the share of its work that its job's
 profile gives for drained ones. Which VMs are tried follows Karpenter: several at once, then each alone, those
 with the fewest executors first (`balanced`: those that save most for the disruption), a tenth of all VMs at a
-time, and one move after the other. Empty VMs take nothing: they are about to close. Only `believed` uses what
-is known of durations.
+time, and one move after the other. Empty VMs take nothing: they are about to close. Only `believed` and
+`fitting` use what is known of durations.
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conf.defaults import DRAIN_SECONDS
 from conf.units import SECONDS_PER_HOUR
+from environment.decisions.moves import PAUSE, MovableExecutor, gain, in_turn, most_at_once, packed
 from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.rules import leave_vm, take_vm
 from environment.kernel.state import Batch
@@ -27,15 +32,11 @@ from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.types import FloatArray, IntArray, Job, Vm
 from environment.view import RunningJob
 
-#: Karpenter's defaults: the share of all VMs that is disrupted at a time, rounded up, and how many types a
-#: single spot VM could be replaced by where it is replaced by a spot VM.
-_BUDGET, _FLEXIBLE = 0.1, 15
-#: Seconds from one move to the next: Karpenter checks for so long that a move is still right
-#: (`consolidationTTL`), and makes one at a time.
-_PAUSE = 15.0
+#: Karpenter's default: how many types could replace a single spot VM where a spot VM replaces it.
+_FLEXIBLE = 15
 _BASIC = frozenset(BASIC)
-#: A job's number, its executor's place in the kernel, and cpus and MiB of that.
-_Executor = tuple[int, int, int, int]
+#: An executor of a job, by its number, at its place in the kernel.
+_Executor = MovableExecutor[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,12 @@ class SimulatedConsolidation:
         self._seen = self._resources()
         self._since = np.zeros(len(vms))
         self._tried = b""
+        #: Executors that were moved within the last hour, each by the time of its move.
+        self._within_hour = deque[float]()
 
     def next_at(self) -> float:
         """Time at which a replacement is up, or something may be moved that may not be now; else infinity."""
-        next_move = self._moved + _PAUSE
+        next_move = self._moved + PAUSE
         ripe = self._since[self._batch.state.held[0, : len(self._vms)] > 0] + self._rule.after
         times = (*(at for at, _ in self._booting), *ripe[ripe > self._now].tolist())
         return min(times if next_move <= self._now else (*times, next_move), default=math.inf)
@@ -90,7 +93,7 @@ class SimulatedConsolidation:
         resources = self._resources()
         self._since[(resources != self._seen).any(axis=0)] = self._now
         self._seen = resources
-        if waiting or self._now < self._moved + _PAUSE:
+        if waiting or self._now < self._moved + PAUSE:
             return
         if (now := self._state()) != self._tried:
             self._tried = now
@@ -119,7 +122,7 @@ class SimulatedConsolidation:
     def _begin(self, move: _Move) -> None:
         """Make the move, or open the replacement first."""
         if move.opens is None:
-            self._shift(move.to)
+            self._shift(move.to, move.closes)
             return
         supply = self._cluster.supply
         if supply is not None and not supply.open([move.opens]):
@@ -129,17 +132,24 @@ class SimulatedConsolidation:
             self._cluster.left_out[self._vms[vm].id] = "is left out while its executors are moved"
         self._booting.append((float(self._batch.machines.leases[0, move.opens, READY]), move))
 
-    def _shift(self, to: Mapping[int, Mapping[int, int]]) -> None:
+    def _shift(self, to: Mapping[int, Mapping[int, int]], closes: Sequence[int] = ()) -> None:
+        """Move the executors; VMs that close by `fitting` are paid for until they are drained."""
         for number, of in to.items():
             self._missing.shift(number, of)
             self._hold(number)
+            self._within_hour += [self._now] * len(of)
+        if self._rule.name == "fitting":
+            leases = self._batch.machines.leases[0]
+            for vm in closes:
+                drained = min(self._now + DRAIN_SECONDS, float(leases[vm, TAKEN]))
+                leases[vm, CLOSES] = max(float(leases[vm, CLOSES]), drained)
 
     def _found(self) -> _Move | None:
         """The first move that pays, in Karpenter's order; None without one."""
         is_open, up = self._open(), self._up()
         prices = self._batch.machines.price_per_hour[0, : len(self._vms)]
         moving = sum(len(move.closes) for _, move in self._booting)
-        most = math.ceil(_BUDGET * np.count_nonzero(is_open)) - moving
+        most = most_at_once(np.count_nonzero(is_open), moving)
         held = self._batch.state.held[0, : len(self._vms)]
         disruption = 1.0 + held
         ripe = up & (self._since + self._rule.after <= self._now)
@@ -147,37 +157,45 @@ class SimulatedConsolidation:
         candidates = [vm for vm, found in on.items() if found is not None]
         worth = prices / disruption if self._rule.name == "balanced" else -disruption
         candidates.sort(key=lambda vm: -worth[vm])
-        several = (candidates[:n] for n in range(min(most, len(candidates)), 1, -1))
-        alone = ([vm] for vm in candidates) if most > 0 else ()
         # A VM that closes by another move, and is already empty, is left out until that move is made.
         opens = self._alive() & self._pool & ~is_open & ~self._in_moves()
+        there = up
+        if self._rule.name == "fitting":
+            opens[:], there = False, up | (self._alive() & ~self._pool)
         if left_out := self._cluster.not_opened():
             opens &= np.array([vm.id not in left_out for vm in self._vms])
-        for closes in (*several, *alone):
+        for closes in in_turn(candidates, most):
             executors = [each for vm in closes for each in on[vm] or ()]
-            move = self._move(closes, executors, opens, up, prices)
-            if move is None:
+            move = self._move(closes, executors, opens, there, prices)
+            if move is None or not self._allowed(len(executors)):
                 continue
             disturbed = sum(held[vm] for vm in closes) / disruption[is_open].sum()
             pays = self._rule.pays(move.saved / prices[is_open].sum(), disturbed)
-            if pays and (self._rule.name != "believed" or self._gains(move, executors, prices) > 0.0):
+            if pays and (not self._rule.by_belief or self._gains(move, executors, prices) > 0.0):
                 return move
         return None
+
+    def _allowed(self, executors: int) -> bool:
+        """Whether so many executors more may be moved within this hour."""
+        while self._within_hour and self._within_hour[0] <= self._now - SECONDS_PER_HOUR:
+            self._within_hour.popleft()
+        return self._rule.per_hour is None or len(self._within_hour) + executors <= self._rule.per_hour
 
     def _gains(self, move: _Move, executors: Sequence[_Executor], prices: FloatArray) -> float:
         """Dollars that a move saves until the believed ends of its jobs, less its boot and repeated work."""
         until, repeated = self._now, 0.0
-        for number, at, cpus, _ in executors:
+        for number, at, milli_cpus, _ in executors:
             job = self._running[number]
             until = max(until, math.inf if (end := job.end_at(self._now)) is None else end)
-            repeated += job.job.rework.drained * self._missing.worked(number, at) * cpus
-        boot = boots = 0.0
+            repeated += job.job.rework.drained * self._missing.worked(number, at) * milli_cpus
+        delay = DRAIN_SECONDS if self._rule.name == "fitting" else 0.0
+        opening = 0.0
         if move.opens is not None:
-            boot = float(self._batch.machines.leases[0, move.opens, BOOT])
-            boots = boot * float(prices[move.opens])
+            delay = float(self._batch.machines.leases[0, move.opens, BOOT])
+            opening = delay * float(prices[move.opens]) / SECONDS_PER_HOUR
         closes = list(move.closes)
-        work = repeated * float(prices[closes].sum()) / int(self._whole[0, closes].sum())
-        return (move.saved * (until - self._now - boot) - boots - work) / SECONDS_PER_HOUR
+        per_core = float(prices[closes].sum()) / int(self._whole[0, closes].sum())
+        return gain(move.saved, until - self._now - delay, repeated, per_core, opening)
 
     def _move(
         self,
@@ -198,9 +216,9 @@ class SimulatedConsolidation:
         if not rest:
             return _Move(tuple(closes), None, to, whole)
         least = whole
-        needed = np.array([each[2:] for each in rest]).sum(axis=0)
+        needed = np.array([(each.milli_cpus, each.memory_mib) for each in rest]).sum(axis=0)
         fits = opens & (self._whole >= needed[:, None]).all(axis=0)
-        for number in {each[0] for each in rest}:
+        for number in {each.job for each in rest}:
             fits &= ~self._bars(self._running[number].job)
         fits &= prices < least
         # A new VM of the type of one that closes would only be that one again.
@@ -220,19 +238,10 @@ class SimulatedConsolidation:
     def _packed(
         self, executors: Iterable[_Executor], up: NDArray[np.bool_]
     ) -> tuple[dict[int, dict[int, int]], list[_Executor]]:
-        """The fullest VM of `up` with room for each executor, the largest first; and those without a VM."""
+        """The VM of `up` for each executor, by the kernel's free resources; and those without a VM."""
         state, count = self._batch.state, len(self._vms)
         free = np.stack((state.free_milli_cpus[0, :count], state.free_memory_mib[0, :count]))
-        to, rest = dict[int, dict[int, int]](), list[_Executor]()
-        for number, at, cpus, memory in sorted(executors, key=lambda each: (-each[2], -each[3], each[1])):
-            fits = up & (free[0] >= cpus) & (free[1] >= memory) & ~self._bars(self._running[number].job)
-            if not fits.any():
-                rest.append((number, at, cpus, memory))
-                continue
-            vm = int(np.argmin(np.where(fits, free[0], np.iinfo(np.int64).max)))
-            free[:, vm] -= cpus, memory
-            to.setdefault(number, {})[at] = vm
-        return to, rest
+        return packed(executors, free, up, lambda number: self._bars(self._running[number].job))
 
     def _on(self, vms: Sequence[int]) -> dict[int, list[_Executor] | None]:
         """Executors on each of these VMs; None where one cannot be moved now."""
@@ -247,9 +256,11 @@ class SimulatedConsolidation:
                 return None
             if self._missing.waits(number) or not running.job.size.thousandths.keys() <= _BASIC:
                 return None
+            if self._rule.name == "fitting" and not running.job.restartable:
+                return None
             for at in executors:
                 size = self._missing.size(running.job, at)
-                found.append((number, at, size.get(CPUS), size.memory_mib))
+                found.append(MovableExecutor(number, at, size.get(CPUS), size.memory_mib))
         return found
 
     def _bars(self, job: Job) -> NDArray[np.bool_]:

@@ -26,9 +26,11 @@ from daemon.what_if.recorded_jobs import Page, RecordedJobs, recorded
 from daemon.what_if.what_if import WhatIfService
 from environment.decisions.sizing import Sizes
 from environment.model.messages.records import JobRecord
+from environment.pools import NO_MOVES, Consolidation, IdleTimeout
 from environment.types import Decision, PlacementRequest
 from environment.view import ClusterView, RunningJob
 from tests.builders import make_job, make_view, make_vms
+from tests.environment.model.vms.test_vm_moves import with_room
 from tests.waiting import until
 
 JOB = make_job("job-1", 8, 1.0, 1024, expected_duration=100.0)
@@ -307,6 +309,17 @@ def test_another_cluster_is_not_carried_by_this_machine(loop: Loop) -> None:
     assert now.jobs["job-3"].start.mean > 0.0 == there.jobs["job-3"].start.mean
     said = [" ".join(ahead_body(present, [each], Permit()).assumes) for each in (now, there)]
     assert ["mesos.jvms, 9, is of this one" in each for each in said] == [False, True]
+
+
+def test_executors_move_as_in_the_daemon(loop: Loop) -> None:
+    """One of two VMs is emptied whose executors need no more than one for an hour."""
+    view, dollars = with_room().model.view(), []
+    for moves in (NO_MOVES, Consolidation("fitting")):
+        loop.present = Present(view, (), keeping=IdleTimeout("none"), moves=moves)
+        _, (found,) = loop.ask([("ff", {})], draws=1, seconds=60.0)
+        assert found.dollars is not None
+        dollars.append(found.dollars.mean)
+    assert dollars[1] < 0.6 * dollars[0]
 
 
 def test_without_a_loop_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:

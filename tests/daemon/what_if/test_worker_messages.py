@@ -13,7 +13,7 @@ from daemon.what_if.gil_pacing import unhurried
 from daemon.what_if.worker import answers
 from daemon.what_if.worker_messages import AskedScene, DrawAnswer, Question, read, write
 from environment.decisions.sizing import Sizes
-from environment.pools import BREAK_EVEN
+from environment.pools import BREAK_EVEN, NO_MOVES
 from environment.simulation.forecast.outlook import JobOutlook, PlayedDraw
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
@@ -22,7 +22,7 @@ from tests.builders import make_job, make_view, make_vms
 def scene(jobs: int) -> AskedScene:
     """One in which so many wait."""
     queue = tuple(PlacementRequest(make_job(f"job-{number}"), 1) for number in range(jobs))
-    return AskedScene(make_view(make_vms(2)), queue, Sizes(), None, BREAK_EVEN, None)
+    return AskedScene(make_view(make_vms(2)), queue, Sizes(), None, BREAK_EVEN, NO_MOVES, None)
 
 
 def noted(items: Iterable[Any], given: list[Any]) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages.lease import Lease
 from environment.model.messages.records import ExecutorRecord
-from environment.pools import IdleTimeout
+from environment.pools import Consolidation, IdleTimeout
 from environment.resources import total
 from environment.types import Vm
 from tests.environment.model.walks.random_walks import ACTIONS, Chaos
@@ -23,7 +23,7 @@ from tests.environment.model.walks.random_walks import ACTIONS, Chaos
 #: What happens besides, with weights.
 ELASTIC_ACTIONS = {
     "answer": 5, "answer_badly": 1, "boot": 5, "listing": 2, "notice": 1, "reclaim": 1, "restart": 1,
-    "resume": 1, "patience": 1,
+    "resume": 1, "patience": 1, "move": 2,
 }  # fmt: skip
 #: How a provider fails to answer: it refuses, opens without saying so, or says so twice.
 _BADLY: tuple[Literal["capacity", "quota", "invalid", "unavailable", "twice"], ...] = (
@@ -50,7 +50,9 @@ class ElasticChaos(Chaos):
         super().__init__(tuple(fixed), seed, policy)
         self.fixed = {vm.id for vm in fixed}
         self.places = {vm.id: vm for vm in pools}
-        self.options = ModelOptions(places=tuple(pools), keeping=keeping, boot_timeout=60.0)
+        self.options = ModelOptions(
+            places=tuple(pools), keeping=keeping, moves=Consolidation("fitting"), boot_timeout=60.0
+        )
         self.model = ClusterModel(self.options)
         self.actions = ACTIONS | ELASTIC_ACTIONS
         self.machines: dict[str, Machine] = {}
@@ -87,6 +89,10 @@ class ElasticChaos(Chaos):
         for _ in range(3):
             self.pass_time(20.0)
             self.tick()
+
+    def move(self) -> None:
+        """VMs are emptied where that pays."""
+        self.send(ev.MovesSought(self.now))
 
     # ---- the provider --------------------------------------------------------------------------------
 

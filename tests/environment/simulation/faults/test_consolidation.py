@@ -132,6 +132,50 @@ def test_believed_moves_only_where_that_pays_until_the_end(seconds: float, moved
     assert run("believed", jobs, vms).executors_lost == moved
 
 
+def test_fitting_pays_for_the_time_in_which_a_vm_is_drained() -> None:
+    """The executor on the second VM goes on on the first one, and repeats a twentieth of its work."""
+    jobs, vms = [job("a", 2, 100.0), job("b", 2, 1000.0), job("c", 1, 1000.0)], [vm("x", 4), vm("y", 4)]
+    moved = run("fitting", jobs, vms)
+    assert moved.executors_lost == 1
+    first, second = BOOT + 1000.0 + 100.0 * 0.05, BOOT + 100.0 + 30.0
+    assert moved.bill.total == pytest.approx((first + second) * 0.24 / 3600)
+
+
+@pytest.mark.parametrize(("seconds", "moved"), [(130.0, 0), (140.0, 1)])
+def test_fitting_moves_only_where_that_pays_until_the_end(seconds: float, moved: int) -> None:
+    """Draining takes 30 s, and 5 s of work on half of the VM are repeated."""
+    jobs, vms = [job("a", 2, 100.0), job("b", 2, 1000.0), job("c", 1, seconds)], [vm("x", 4), vm("y", 2)]
+    assert run("fitting", jobs, vms).executors_lost == moved
+
+
+def test_fitting_opens_no_vm() -> None:
+    """A smaller one would be cheaper."""
+    jobs, vms = [job("a", 3, 100.0), job("b", 1, 1000.0)], [vm("x", 4), vm("y", 2)]
+    assert run("fitting", jobs, vms).executors_lost == 0
+
+
+def test_fitting_moves_executors_to_vms_that_are_always_there() -> None:
+    """They cost the same, used or not."""
+    jobs, vms = [job("a", 2, 100.0), job("b", 1, 1000.0)], [replace(vm("x", 2), terms=None), vm("y", 4)]
+    assert run("fitting", jobs, vms).executors_lost == 1
+    assert run("underutilized", jobs, vms).executors_lost == 0
+
+
+def test_fitting_leaves_jobs_alone_that_are_not_restartable() -> None:
+    """Which Karpenter does not know."""
+    stays = replace(job("c", 1, 1000.0), restartable=False)
+    jobs, vms = [job("a", 2, 100.0), job("b", 2, 1000.0), stays], [vm("x", 4), vm("y", 2)]
+    assert run("fitting", jobs, vms).executors_lost == 0
+
+
+@pytest.mark.parametrize(("rule", "moved"), [("fitting", 2), ("fitting:per_hour=1", 1)])
+def test_fitting_moves_so_many_executors_an_hour(rule: str, moved: int) -> None:
+    """Two jobs end together; what they leave room for could be moved."""
+    jobs = [job(*each) for each in (("a", 2, 100.0), ("b", 2, 1000.0), ("c", 2, 100.0), ("d", 1, 1000.0))]
+    vms = [vm("x", 4), vm("y", 3), vm("z", 1)]
+    assert run(rule, [*jobs, job("e", 1, 1000.0)], vms).executors_lost == moved
+
+
 def test_balanced_moves_only_where_the_saving_is_worth_the_disruption() -> None:
     """Half of the share of what is disturbed, by Karpenter's k of 2."""
     balanced, always = Consolidation("balanced"), Consolidation("underutilized")
@@ -141,16 +185,25 @@ def test_balanced_moves_only_where_the_saving_is_worth_the_disruption() -> None:
     assert not always.pays(0.0, 0.1)
 
 
-@pytest.mark.parametrize("text", ["none", "underutilized", "balanced:after=300:spot_to_spot"])
+@pytest.mark.parametrize(
+    "text", ["none", "underutilized", "balanced:after=300:spot_to_spot", "fitting", "fitting:per_hour=60"]
+)
 def test_rules_are_read_as_they_are_written(text: str) -> None:
     """A rule names itself as users do."""
     assert str(Consolidation.read(text)) == text
 
 
 @pytest.mark.parametrize(
-    "text", ["", "balance", "balanced:", "balanced:x", "balanced:after=", "balanced:after=-1"]
+    "text",
+    [
+        *("", "balance", "balanced:", "balanced:x", "balanced:after=", "balanced:after=-1"),
+        *("fitting:after=1", "fitting:spot_to_spot", "fitting:per_hour=0", "fitting:per_hour=half"),
+        *("balanced:per_hour=1", "balanced:after=1:after=2"),
+    ],
 )
 def test_wrong_rules_are_rejected(text: str) -> None:
     """With the right ones."""
-    with pytest.raises(ValueError, match="consolidate: should be none, underutilized, balanced or believed"):
+    with pytest.raises(
+        ValueError, match="consolidate: should be none, fitting, underutilized, balanced or believed"
+    ):
         Consolidation.read(text)
