@@ -58,6 +58,13 @@ class Idle(NamedTuple):
 NEVER = Idle()
 #: Seconds after which Spark removes an idle executor (`spark.dynamicAllocation.executorIdleTimeout`).
 IDLE_TIMEOUT = 60.0
+#: Power by which the time beyond a warm task's falls with the number of a wave. Chosen: by ten types that
+#: ran with two executors and with one, others than those of docs/results/audit.md.
+_WARMING_FALLS = 2.0
+#: The most seconds that an executor warms up for each task that runs at once. Chosen: there 3 to 7 s.
+_LONGEST_WARMING = 30.0
+#: Of a determinant, below which rounding is all there is.
+_FLAT = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,10 +145,12 @@ def warmings(
 ) -> FloatArray:
     """Task seconds that executors took to warm up in each of `count` stages, [count]; of each task its stage.
 
-    A JVM loads and compiles its code in its first tasks of a stage, and so does each other one. These of
-    an executor are those that were launched before any of them was over; its warming is the time by which
-    they took longer than the stage's later tasks on average. All executors of a stage count with their
-    median, so that a task with more data is none. Stages without later tasks show none.
+    A JVM loads and compiles its code in its first tasks of a stage, and so does each other one. Its first
+    wave are those that were launched before any of them was over, and each later wave has as many. Beside a
+    steady time, tasks take one that falls with the square of their wave's number, which leaves the steady
+    time where an executor had only waves that are still warm. The first wave of three or more only counts as
+    warming: later ones tell more about the steady time. Executors count with their median, so that a task
+    with more data is no warming. Stages with one wave show none.
     """
     found = np.zeros(count)
     if not len(stage):
@@ -152,18 +161,50 @@ def warmings(
     )
     new = np.concatenate(([True], (np.diff(stages) != 0) | (np.diff(executors) != 0)))
     group, starts = np.cumsum(new) - 1, np.flatnonzero(new)
-    early = new | (begins < np.minimum.reduceat(ends, starts)[group])
-    seconds, of_stage = ends - begins, stages[starts]
-    later = np.bincount(stages[~early], minlength=count)
-    mean = np.bincount(stages[~early], seconds[~early], count) / np.maximum(later, 1)
-    beyond = np.bincount(group[early], (seconds - mean[stages])[early], len(starts))
-    ranked = np.lexsort((beyond, of_stage))
-    executors_of = np.bincount(of_stage, minlength=count)
-    # The lower of two in the middle.
-    middle = (np.cumsum(executors_of) - executors_of + np.maximum(executors_of - 1, 0) // 2)[executors_of > 0]
-    found[executors_of > 0] = np.maximum(beyond[ranked][middle], 0.0)
-    warm: FloatArray = np.where(later > 0, found * executors_of, 0.0)
+    slots = np.bincount(group, new | (begins < np.minimum.reduceat(ends, starts)[group])).astype(np.int64)
+    wave = (np.arange(len(stages)) - starts[group]) // slots[group]
+    steady = _steady_seconds(stages, group, wave, ends - begins, count)
+    beyond = np.bincount(group, ends - begins - steady[stages])
+    of_stage, place = np.unique(stages[starts], return_inverse=True)
+    found[of_stage] = np.maximum(_lower_medians(place, np.minimum(beyond, _LONGEST_WARMING * slots)), 0.0)
+    later = np.bincount(stages[wave > 0], minlength=count) > 0
+    warm: FloatArray = np.where(later, found * np.bincount(stages[starts], minlength=count), 0.0)
     return warm
+
+
+def _steady_seconds(
+    stages: NDArray[np.int64],
+    group: NDArray[np.int64],
+    wave: NDArray[np.int64],
+    seconds: FloatArray,
+    count: int,
+) -> FloatArray:
+    """Seconds of a warm task in each of `count` stages, [count]: least squares over the waves, at least 0."""
+    new = np.concatenate(([True], (np.diff(group) != 0) | (np.diff(wave) != 0)))
+    starts = np.flatnonzero(new)
+    tasks = np.diff(np.append(starts, len(stages)))
+    width = int(wave.max()) + 1
+    number, place = np.unique(stages[starts] * width + wave[starts], return_inverse=True)
+    mean = _lower_medians(place, np.add.reduceat(seconds, starts) / tasks)
+    of, at = np.divmod(number, width)
+    waves = np.bincount(of, minlength=count)
+    warmth = (at + 1.0) ** -_WARMING_FALLS
+    weight = np.bincount(place, tasks) * ((at > 0) | (waves[of] < 3))
+    each, x, y, xx, xy = (
+        np.bincount(of, weight * value, count)
+        for value in (np.ones_like(mean), warmth, mean, warmth**2, warmth * mean)
+    )
+    spread = each * xx - x**2
+    slope = np.divide(each * xy - x * y, spread, out=np.zeros(count), where=spread > _FLAT * xx * each)
+    rest: FloatArray = (y - np.maximum(slope, 0.0) * x) / np.maximum(each, 1.0)
+    return np.maximum(rest, 0.0)
+
+
+def _lower_medians(of: NDArray[np.int64], values: FloatArray) -> FloatArray:
+    """The median of the values of each group, numbered without a gap: the lower of two in the middle."""
+    members = np.bincount(of)
+    found: FloatArray = values[np.lexsort((values, of))][np.cumsum(members) - members + (members - 1) // 2]
+    return found
 
 
 def _idle(own: TaskArrays, added: float, removed: float) -> Idle:

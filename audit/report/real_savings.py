@@ -91,9 +91,8 @@ def _summary(found: RealSavings) -> Iterator[str]:
         f"it is {real:.1%}. A prediction is {100 * away:.1f} points of the cost away from the real saving.\n"
     )
     yield (
-        "Each executor loads and compiles its code for itself, so fewer of them have less work. The audit "
-        f"takes the first tasks of a stage as that, and expects {1 - work:.0%} less; really it is "
-        f"{1 - real_work:.0%} less.\n"
+        "Each executor loads and compiles its code for itself, so fewer of them have less work: by the times "
+        f"of their tasks, the audit expects {1 - work:.0%} less; really it is {1 - real_work:.0%} less.\n"
     )
     for case in cases:
         if not case.inside:

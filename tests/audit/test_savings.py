@@ -109,6 +109,26 @@ def test_executors_warm_up_for_themselves(tmp_path: Path) -> None:
     assert run.seconds_on(4) == pytest.approx(12 + (4 * first + 4 * later) / 4)
 
 
+def test_two_waves_show_how_warm_a_third_would_be(tmp_path: Path) -> None:
+    """Tasks of 5 s and 2 s: 1 s would be steady, with 4 s and a quarter of them beside it."""
+    events = [log_start(), environment(executor__cores="1"), app_start()]
+    for name in ("1", "2"):
+        events += [added(name, 0, cores=1), task(name, 10, 15), task(name, 15, 17)]
+    (run,) = audited(tmp_path, [*events, stage(0, 10, 17), app_end(20)])
+    (work,) = run.application.stages
+    assert work.warming_seconds == pytest.approx(2 * (4 + 1))
+    # One executor warms up once, in four tasks.
+    assert run.seconds_on(1) == pytest.approx(13 + 5 + 4 * 1)
+
+
+def test_warming_is_bounded(tmp_path: Path) -> None:
+    """Tasks of minutes that become shorter have less data: compiling takes seconds."""
+    events = [log_start(), environment(executor__cores="1"), app_start(), added("1", 0, 1)]
+    events += [task("1", 10, 310), task("1", 310, 410), task("1", 410, 510)]
+    (run,) = audited(tmp_path, [*events, stage(0, 10, 510), app_end(511)])
+    assert [each.warming_seconds for each in run.application.stages] == [30.0]
+
+
 def test_a_long_first_task_of_one_executor_is_no_warming(tmp_path: Path) -> None:
     """It may have more data than the others; neither do stages show any in which all tasks are first ones."""
     events = [log_start(), environment(executor__cores="1"), app_start(), added("1", 0, 1), added("2", 0, 1)]

@@ -19,6 +19,7 @@ REPOSITORY = Path(__file__).parents[3]
 #: Published reports that are not made here, with what each needs: real Spark, or tables of others.
 ELSEWHERE = {
     "audit": "stoker profile audit",
+    "audit-first": "stoker profile audit",
     "estimates-live": "stoker up",
     "fidelity": "stoker profile validate",
     "real": "stoker profile compare",
