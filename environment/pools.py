@@ -155,8 +155,9 @@ class Consolidation:
 
     Others: `believed`, like `underutilized`, but only where that saves more until the executors' believed
     ends than a new VM's boot and repeated work cost. `fitting`, the rule of a daemon: like `believed`, but no
-    VM is opened, only executors of jobs that are restartable are moved, `per_hour` of them within an hour at
-    most (None: any number), and the time for which a VM is drained counts.
+    VM is opened, VMs that are always there take executors too, only jobs that are restartable are moved,
+    `per_hour` executors within an hour at most (None: any number), and the move counts that saves most: the
+    time for which a VM is drained, and for which others are used longer, costs.
     ValueError for impossible numbers.
     """
 

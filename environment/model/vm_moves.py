@@ -7,7 +7,7 @@ replacements are reserved on the VMs that take them, by `reservations.py`.
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -15,7 +15,17 @@ import numpy as np
 
 from conf.defaults import DRAIN_SECONDS
 from conf.units import SECONDS_PER_HOUR
-from environment.decisions.moves import PAUSE, BoolArray, MovableExecutor, gain, in_turn, most_at_once, packed
+from environment.decisions.moves import (
+    PAUSE,
+    BoolArray,
+    MovableExecutor,
+    VmUse,
+    believed_end,
+    gain,
+    in_turn,
+    most_at_once,
+    packed,
+)
 from environment.model.jobs.job_parts import JobParts
 from environment.model.messages.events import Placement
 from environment.model.messages.lease import Lease
@@ -38,11 +48,10 @@ _Executor = MovableExecutor[str]
 
 
 class _EmptiedVms(NamedTuple):
-    """Leases of VMs that close, where each executor goes by job and number, and dollars an hour saved."""
+    """Leases of VMs that close, and the index of the VM where each executor goes, by job and number."""
 
     closes: list[Lease]
     to: Mapping[str, Mapping[int, int]]
-    saved: float
 
 
 class VmMoves:
@@ -100,20 +109,21 @@ class VmMoves:
                     break
         there = self._there(view)
         free = np.stack((view.free.get(CPUS), view.free_memory_mib.astype(np.int64)))
-        ends = {job.job.id: job.end_at(view.at) for job in view.running}
-        barred = cache(partial(self._barred, view=view))
+        use, barred = _use_of(view), cache(partial(self._barred, view=view))
         most = min(most_at_once(sum(map(_is_open, self._places)), moving), _TOGETHER)
+        best, most_gained = None, 0.0
         for closes in in_turn([*on], most):
             executors = [each for index in closes for each in on[index]]
             stay = there.copy()
             stay[list(closes)] = False
-            to, rest = packed(executors, free, stay, barred)
+            to, rest, longer = packed(executors, free, stay, barred, use)
             if rest or not self._allowed(len(executors)):
                 continue
-            found = _EmptiedVms([leases[index] for index in closes], to, _price(leases, closes))
-            if self._gains(found, executors, ends) > 0.0:
-                return found
-        return None
+            of = {index: leases[index] for index in closes}
+            gained = self._gains(of, executors, use, longer)
+            if gained > most_gained:
+                best, most_gained = _EmptiedVms([*of.values()], to), gained
+        return best
 
     def _candidates(self, view: ClusterView) -> list[tuple[int, Lease]]:
         """VMs that may be emptied, by index: up, in use, nothing is reserved there; fewest tasks first."""
@@ -153,8 +163,7 @@ class VmMoves:
     def _there(self, view: ClusterView) -> BoolArray:
         """VMs that executors may be moved to: up, in use or always there; bool [N]."""
         up = view.is_open if view.openings is None else view.is_open & (view.openings.ready_at <= view.at)
-        always = np.array([vm.terms is None or vm.terms.always for vm in view.vms], np.bool_)
-        found: BoolArray = up & (always | (view.executors > 0))
+        found: BoolArray = up & (_always(view) | (view.executors > 0))
         return found
 
     def _barred(self, job_id: str, view: ClusterView) -> BoolArray:
@@ -173,25 +182,27 @@ class VmMoves:
         return self._jvms is None or sum(1 for _ in self._roster.all_open()) + executors <= self._jvms
 
     def _gains(
-        self, found: _EmptiedVms, executors: Sequence[_Executor], ends: Mapping[str, float | None]
+        self, closes: Mapping[int, Lease], executors: Sequence[_Executor], use: VmUse[str], longer: float
     ) -> float:
-        """Dollars that it saves until the believed ends of its jobs, less draining and repeated work."""
-        now, until, repeated = self._turn.now, self._turn.now, 0.0
+        """Dollars that it saves by beliefs to close VMs, by index, less draining and repeated work."""
+        now, repeated = self._turn.now, 0.0
         for each in executors:
             job, task = self._roster.job(each.job), self._task(each)
             if job is None or task is None:
                 return 0.0
-            end = ends.get(each.job)
-            until = max(until, math.inf if end is None else end)
             worked = now - (now if task.running_at is None else task.running_at)
             repeated += job.job.rework.drained * worked * task.resources.cpus
-        per_core = found.saved / sum(lease.vm.cpus for lease in found.closes)
-        return gain(found.saved, until - now - DRAIN_SECONDS, repeated, per_core)
+        saved = math.fsum(
+            lease.vm.price_per_hour * (float(use.until[index]) - now - DRAIN_SECONDS)
+            for index, lease in closes.items()
+        )
+        per_core = _price(closes.values()) / sum(lease.vm.cpus for lease in closes.values())
+        return gain(saved / SECONDS_PER_HOUR, repeated, per_core, longer)
 
     # ---- moves -------------------------------------------------------------------------------------------
 
     def _begin(self, found: _EmptiedVms, view: ClusterView) -> None:
-        saved = f"which saves ${found.saved:.2f} an hour"
+        saved = f"which saves ${_price(found.closes):.2f} an hour"
         for lease in found.closes:
             self._fleet.empty(lease, f"is being emptied: its executors fit on other VMs, {saved}")
         for job_id, to in found.to.items():
@@ -216,6 +227,22 @@ def _is_open(lease: Lease) -> bool:
     return lease.state in ("opening", "booting", "up", "draining")
 
 
-def _price(leases: Mapping[int, Lease], closes: Sequence[int]) -> float:
+def _price(leases: Iterable[Lease]) -> float:
     """Dollars an hour of these VMs."""
-    return math.fsum(leases[index].vm.price_per_hour for index in closes)
+    return math.fsum(lease.vm.price_per_hour for lease in leases)
+
+
+def _use_of(view: ClusterView) -> VmUse[str]:
+    """Until when VMs are believed to be used; those that are always there cost the same, used or not."""
+    ends = {job.job.id: believed_end(job, view.at) for job in view.running}
+    until = np.full(len(view.vms), view.at)
+    for job in view.running:
+        for vm_id in job.vm_ids:
+            if (index := view.index.get(vm_id)) is not None:
+                until[index] = max(float(until[index]), ends[job.job.id])
+    return VmUse(until, np.where(_always(view), 0.0, view.prices_per_hour), ends)
+
+
+def _always(view: ClusterView) -> BoolArray:
+    """VMs that no move closes; bool [N]."""
+    return np.array([vm.terms is None or vm.terms.always for vm in view.vms], np.bool_)

@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agents.experiments.elastic.setups import (
@@ -17,12 +17,14 @@ from agents.experiments.elastic.setups import (
     autoscaler,
     karpenter,
     kept,
+    moving,
 )
 from agents.experiments.runner import RunCall, Runner
 from agents.experiments.seed_register import SeedRange, refuse_used
 from agents.experiments.seeded_workload import SeededWorkload
 from agents.registry import create
 from conf.schema.workload import Alibaba, Facebook, Poisson, WorkloadSpec
+from conf.units import SECONDS_PER_HOUR
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of, refusals
 from environment.pools import BREAK_EVEN, IdleTimeout, Terms
@@ -38,7 +40,13 @@ _MINIMUM, _GRANULARITY = 60.0, 1.0
 #: Of how many seeds a day is run, and windows of a trace.
 DAYS = 4
 #: About how many times as long a run takes as one of the paper's densities.
-_WEIGHTS = {"Facebook week": 100, "Facebook day": 12, "Facebook day, every keeper": 12, "Alibaba": 8}
+_WEIGHTS = {
+    "Facebook week": 100,
+    "Facebook day": 12,
+    "Facebook day, every keeper": 12,
+    "Facebook day, moves": 12,
+    "Alibaba": 8,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +135,15 @@ def with_every_keeper() -> tuple[ElasticScene, ...]:
     return scene("normal", 100), scene("burst", 100), scene("Facebook day", 1, "ilp")
 
 
+def with_moves() -> tuple[ElasticScene, ...]:
+    """The same worlds for policies that plan, with executors that stay and that are moved."""
+    of = {scene.name: scene for scene in scenes()}
+    planned = IdleTimeout("planned")
+    small = (*moving("greedy", planned), *moving("lookahead", planned))
+    setups = {"normal": small, "burst": small, "Facebook day": moving("greedy", planned)}
+    return tuple(replace(of[name], name=f"{name}, moves", setups=own) for name, own in setups.items())
+
+
 def pools_of(vms: Sequence[Vm], boot: float) -> tuple[Vm, ...]:
     """The VMs as pools by type, none of them there before it is needed."""
     terms = {vm.type: Terms(vm.type, boot, _MINIMUM, _GRANULARITY) for vm in vms}
@@ -177,8 +194,12 @@ def play(
 
 
 def _play_one(name: str, boot: int, label: str, seed: int, jobs: int | None) -> ElasticRun:
-    scene = next(scene for scene in (*scenes(), *with_every_keeper()) if scene.name == name)
+    scene = next(scene for scene in _everywhere() if scene.name == name)
     return play_one(scene, boot, next(setup for setup in scene.setups if setup.label == label), seed, jobs)
+
+
+def _everywhere() -> Iterator[ElasticScene]:
+    yield from (*scenes(), *with_every_keeper(), *with_moves())
 
 
 def play_one(scene: ElasticScene, boot: int, setup: Setup, seed: int, jobs: int | None = None) -> ElasticRun:
@@ -195,6 +216,8 @@ def play_one(scene: ElasticScene, boot: int, setup: Setup, seed: int, jobs: int 
 
 def _numbers(result: Result) -> dict[str, float]:
     bill = result.bill
+    seconds = (job.size.cpus * job.executors * (job.ended_at - job.started_at) for job in result.jobs)
+    work = math.fsum(seconds) / SECONDS_PER_HOUR
     return {
         "bill": bill.total,
         "completion": result.average_completion,
@@ -203,4 +226,6 @@ def _numbers(result: Result) -> dict[str, float]:
         "booting": 100.0 * bill.booting / bill.total,
         "idle": 100.0 * (bill.idle + bill.rounding) / bill.total,
         "bound": result.bound,
+        "moved": float(result.executors_lost),
+        "repeated": 100.0 * result.work_lost / work if work else 0.0,
     }

@@ -4,7 +4,7 @@ docs/elastic.md lists the settings of partners and where each is documented.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.experiments.comparison import Contender
 from environment.pools import BREAK_EVEN, NO_MOVES, Consolidation, IdleTimeout
@@ -76,6 +76,13 @@ def kept(policy: str, keepers: Sequence[IdleTimeout] = KEEPERS, **options: objec
     """A policy with each of the keepers."""
     contender = Contender(policy, options)
     return tuple(Setup(f"{contender.label}, {keeper}", contender, keeper) for keeper in keepers)
+
+
+def moving(policy: str, keeper: IdleTimeout) -> tuple[Setup, ...]:
+    """A policy with executors that stay, and with those that fit elsewhere moved."""
+    (stays,) = kept(policy, (keeper,))
+    rule = Consolidation("fitting")
+    return stays, replace(stays, label=f"{stays.label}, {rule}", moves=rule)
 
 
 def at_best(policies: Sequence[str]) -> tuple[Setup, ...]:

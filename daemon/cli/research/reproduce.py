@@ -167,6 +167,18 @@ def elastic(
         this.written = report(out, this.seeds, this.runner, jobs)
 
 
+@reproduce.command("moves")
+def moves(out: ReportFolder = RESULTS, seeds: Seeds = 12, seed: FirstSeed = None, jobs: Jobs = None) -> None:
+    """Compare bills with executors that stay and with executors that are moved so that VMs close.
+
+    Example: stoker reproduce moves --seeds 2
+    """
+    with reproducing(out, "moves", seeds, seed) as this:
+        from agents.experiments.elastic.moves import report
+
+        this.written = report(out, this.seeds, this.runner, jobs)
+
+
 @reproduce.command("decisions")
 def decisions(
     out: ReportFolder = RESULTS,

@@ -98,6 +98,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
         "belief": "Compare policies under each belief.",
         "islam2022": "Compare trained policies with Islam 2022.",
         "elastic": "Compare policies and autoscalers on pools.",
+        "moves": "Measure what emptied VMs save.",
         "decisions": "Judge policies on workloads not used for tuning.",
         "sharing": "Compare job orders: shares, slowdown, deadlines, cost.",
         "estimates": "Check estimated starts, ends and costs.",

@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 
 from conf.defaults import DRAIN_SECONDS
 from conf.units import SECONDS_PER_HOUR
-from environment.decisions.moves import PAUSE, MovableExecutor, gain, in_turn, most_at_once, packed
+from environment.decisions.moves import (
+    PAUSE,
+    MovableExecutor,
+    Packing,
+    VmUse,
+    believed_end,
+    gain,
+    in_turn,
+    most_at_once,
+    packed,
+)
 from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.rules import leave_vm, take_vm
 from environment.kernel.state import Batch
@@ -47,6 +57,8 @@ class _Move:
     opens: int | None
     to: Mapping[int, Mapping[int, int]]
     saved: float
+    #: Dollars of other VMs that are used longer.
+    longer: float = 0.0
 
 
 class SimulatedConsolidation:
@@ -114,7 +126,7 @@ class SimulatedConsolidation:
             up = self._up()
             up[list(move.closes)] = False
             up[opened] = self._batch.machines.leases[0, opened, TAKEN] > self._now
-            to, rest = self._packed(executors, up)
+            to, rest, _ = self._packed(executors, up)
             if executors and not rest:
                 self._shift(to)
             leave_vm(self._batch, 0, opened, self._now)
@@ -159,21 +171,26 @@ class SimulatedConsolidation:
         candidates.sort(key=lambda vm: -worth[vm])
         # A VM that closes by another move, and is already empty, is left out until that move is made.
         opens = self._alive() & self._pool & ~is_open & ~self._in_moves()
-        there = up
+        there, use = up, None
         if self._rule.name == "fitting":
-            opens[:], there = False, up | (self._alive() & ~self._pool)
-        if left_out := self._cluster.not_opened():
-            opens &= np.array([vm.id not in left_out for vm in self._vms])
+            opens[:], there, use = False, up | (self._alive() & ~self._pool), self._use(prices)
+        best, most_gained = None, 0.0
         for closes in in_turn(candidates, most):
             executors = [each for vm in closes for each in on[vm] or ()]
-            move = self._move(closes, executors, opens, there, prices)
+            move = self._move(closes, executors, opens, there, prices, use)
             if move is None or not self._allowed(len(executors)):
                 continue
             disturbed = sum(held[vm] for vm in closes) / disruption[is_open].sum()
-            pays = self._rule.pays(move.saved / prices[is_open].sum(), disturbed)
-            if pays and (not self._rule.by_belief or self._gains(move, executors, prices) > 0.0):
+            if not self._rule.pays(move.saved / prices[is_open].sum(), disturbed):
+                continue
+            if not self._rule.by_belief:
                 return move
-        return None
+            gained = self._gains(move, executors, prices, use)
+            if gained > most_gained:
+                best, most_gained = move, gained
+                if use is None:
+                    return move
+        return best
 
     def _allowed(self, executors: int) -> bool:
         """Whether so many executors more may be moved within this hour."""
@@ -181,21 +198,33 @@ class SimulatedConsolidation:
             self._within_hour.popleft()
         return self._rule.per_hour is None or len(self._within_hour) + executors <= self._rule.per_hour
 
-    def _gains(self, move: _Move, executors: Sequence[_Executor], prices: FloatArray) -> float:
-        """Dollars that a move saves until the believed ends of its jobs, less its boot and repeated work."""
-        until, repeated = self._now, 0.0
+    def _use(self, prices: FloatArray) -> VmUse[int]:
+        """Until when VMs are believed to be used; those that are always there cost the same, used or not."""
+        ends = {number: believed_end(job, self._now) for number, job in self._running.items()}
+        until = np.full(len(self._vms), self._now)
+        for vm, jobs in self._missing.by_vm().items():
+            until[vm] = max(ends[number] for number, _ in jobs)
+        return VmUse(until, np.where(self._pool, prices, 0.0), ends)
+
+    def _gains(
+        self, move: _Move, executors: Sequence[_Executor], prices: FloatArray, use: VmUse[int] | None
+    ) -> float:
+        """Dollars that a move saves by beliefs, less a boot or draining, and repeated work."""
+        closes, repeated = list(move.closes), 0.0
         for number, at, milli_cpus, _ in executors:
-            job = self._running[number]
-            until = max(until, math.inf if (end := job.end_at(self._now)) is None else end)
-            repeated += job.job.rework.drained * self._missing.worked(number, at) * milli_cpus
-        delay = DRAIN_SECONDS if self._rule.name == "fitting" else 0.0
-        opening = 0.0
-        if move.opens is not None:
-            delay = float(self._batch.machines.leases[0, move.opens, BOOT])
-            opening = delay * float(prices[move.opens]) / SECONDS_PER_HOUR
-        closes = list(move.closes)
+            rework = self._running[number].job.rework.drained
+            repeated += rework * self._missing.worked(number, at) * milli_cpus
         per_core = float(prices[closes].sum()) / int(self._whole[0, closes].sum())
-        return gain(move.saved, until - self._now - delay, repeated, per_core, opening)
+        if use is not None:
+            saved = float((prices[closes] * (use.until[closes] - self._now - DRAIN_SECONDS)).sum())
+            return gain(saved / SECONDS_PER_HOUR, repeated, per_core, move.longer)
+        until = max(believed_end(self._running[each.job], self._now) for each in executors)
+        boot = opening = 0.0
+        if move.opens is not None:
+            boot = float(self._batch.machines.leases[0, move.opens, BOOT])
+            opening = boot * float(prices[move.opens]) / SECONDS_PER_HOUR
+        saved = move.saved * (until - self._now - boot) / SECONDS_PER_HOUR
+        return gain(saved, repeated, per_core, opening)
 
     def _move(
         self,
@@ -204,6 +233,7 @@ class SimulatedConsolidation:
         opens: NDArray[np.bool_],
         up: NDArray[np.bool_],
         prices: FloatArray,
+        use: VmUse[int] | None,
     ) -> _Move | None:
         """A move that closes these VMs with their executors; None when there is none that saves anything.
 
@@ -211,10 +241,10 @@ class SimulatedConsolidation:
         """
         there = up.copy()
         there[list(closes)] = False
-        to, rest = self._packed(executors, there)
+        to, rest, longer = self._packed(executors, there, use)
         whole = float(prices[list(closes)].sum())
         if not rest:
-            return _Move(tuple(closes), None, to, whole)
+            return _Move(tuple(closes), None, to, whole, longer)
         least = whole
         needed = np.array([(each.milli_cpus, each.memory_mib) for each in rest]).sum(axis=0)
         fits = opens & (self._whole >= needed[:, None]).all(axis=0)
@@ -236,12 +266,12 @@ class SimulatedConsolidation:
         return _Move(tuple(closes), opened, to, whole - float(prices[opened]))
 
     def _packed(
-        self, executors: Iterable[_Executor], up: NDArray[np.bool_]
-    ) -> tuple[dict[int, dict[int, int]], list[_Executor]]:
-        """The VM of `up` for each executor, by the kernel's free resources; and those without a VM."""
+        self, executors: Iterable[_Executor], up: NDArray[np.bool_], use: VmUse[int] | None = None
+    ) -> Packing[int]:
+        """The VM of `up` for each executor, by the kernel's free resources."""
         state, count = self._batch.state, len(self._vms)
         free = np.stack((state.free_milli_cpus[0, :count], state.free_memory_mib[0, :count]))
-        return packed(executors, free, up, lambda number: self._bars(self._running[number].job))
+        return packed(executors, free, up, lambda number: self._bars(self._running[number].job), use)
 
     def _on(self, vms: Sequence[int]) -> dict[int, list[_Executor] | None]:
         """Executors on each of these VMs; None where one cannot be moved now."""

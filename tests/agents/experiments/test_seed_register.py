@@ -10,7 +10,7 @@ import yaml
 
 from agents.experiments.decisions.runs import draws, few_tasks
 from agents.experiments.decisions.shifted_cases import cases
-from agents.experiments.elastic.runs import scenes, with_every_keeper
+from agents.experiments.elastic.runs import scenes, with_every_keeper, with_moves
 from agents.experiments.seed_register import (
     REHEARSAL,
     UsedSeedError,
@@ -112,6 +112,7 @@ def test_what_reports_draw_is_free() -> None:
     for report, workloads in {
         "decisions": [each.workload for each in cases()],
         "elastic": [scene.workload for scene in (*scenes(), *with_every_keeper())],
+        "moves": [scene.workload for scene in with_moves()],
         "sharing": [scene.workload for scene in sharing_scenes()],
         REHEARSAL: [each.workload for each in cases()],
     }.items():

@@ -7,10 +7,11 @@ import pytest
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages.options import ModelOptions
-from environment.pools import Consolidation
+from environment.model.messages.records import ExecutorRequest
+from environment.pools import Consolidation, Terms
 from environment.types import Dynamic, Job
 from tests.builders import make_job
-from tests.environment.model.walks.elastic_world import ElasticWorld, closes
+from tests.environment.model.walks.elastic_world import ElasticWorld, closes, places
 from tests.environment.two_worlds.world import launched, names
 
 FITTING = Consolidation("fitting")
@@ -103,6 +104,26 @@ def test_executors_that_stay(more: dict[str, object]) -> None:
     assert it.lease("general-1").state == "up"
 
 
+def test_executors_do_not_move_to_a_vm_that_others_leave_soon() -> None:
+    """It would be open for one executor then, as the other was, and at three times the price."""
+    dear = places(1, Terms("high", boot=60.0), price=0.72)
+    for seconds, moved in ((3600.0, True), (600.0, False)):
+        it = ElasticWorld(pools=(*places(1), *dear), options=ModelOptions(moves=FITTING))
+        it.begin()
+        it.submit(of(1, 3), of(2, 1), of(3, 2, expected_duration=seconds, restartable=False))
+        it.decide()
+        it.opened("general-1", "high-1")
+        it.wait(60.0)
+        it.boot("general-1", "high-1")
+        for job_id in ("job-1", "job-2", "job-3"):
+            it.tell("running", *it.open_tasks(job_id))
+            it.send(ev.DriverStarted(it.now, job_id))
+        it.wait(60.0)
+        it.driver_ends("job-1")
+        it.tell("killed", *it.open_tasks("job-1"))
+        assert ("Decommission" in names(seek(it))) is moved
+
+
 def test_an_executor_of_unknown_duration_moves() -> None:
     """It may go on for long."""
     it = world(of(1, 3), of(2, 2, expected_duration=None))
@@ -141,7 +162,7 @@ def test_within_an_hour_at_most_so_many_are_moved() -> None:
 def test_a_dynamic_job_gets_the_executor_that_it_gives_up_elsewhere() -> None:
     """Its driver wants two."""
     it = world(of(1, 3), of(2, 2, dynamic=Dynamic(min=1, initial=2)))
-    it.send(ev.ExecutorsAsked(it.now, "job-2", ((0, make_job("job-2").size, 2),)))
+    it.send(ev.ExecutorsAsked(it.now, "job-2", (ExecutorRequest(0, make_job("job-2").size, 2),)))
     commands = [*seek(it), *it.offer(*it.agents.values())]
     assert "Decommission" in names(commands)
     assert launched(commands) == {"general-2": ["job-2.2"]}
