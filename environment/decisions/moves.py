@@ -37,7 +37,7 @@ class MovableExecutor(NamedTuple, Generic[Job]):
 
 
 class VmUse(NamedTuple, Generic[Job]):
-    """Until when VMs are believed to be used (seconds), and dollars an hour of each where a longer use costs them.
+    """Until when VMs are believed to be used (seconds), and dollars an hour that a longer use of each costs.
 
     `until` and `prices` are float64 [N], `ends` has the believed end of each job that may be moved.
     """
@@ -56,7 +56,7 @@ class Packing(NamedTuple, Generic[Job]):
 
 
 def believed_end(job: RunningJob, now: float) -> float:
-    """Believed end of a running job, seconds; one of unknown duration goes on for as long as it has lasted."""
+    """Believed end of a running job, seconds; of unknown duration, it goes on as long as it has lasted."""
     end = job.end_at(now)
     return now + max(now - job.started_at, UNKNOWN_DURATION) if end is None else end
 

@@ -83,11 +83,11 @@ $ stoker reproduce moves --seeds {count}{asked}
 
 Each policy with the idle policy `planned`, once with executors that stay where they are, once with
 `--consolidate fitting` ([Moves](../elastic.md#moves)): a VM is emptied whose executors fit on other VMs in
-use, where that saves more, by beliefs, than {drain:g} s of draining, repeated work and longer use of these VMs
-cost. Truth: the profile's durations; belief 0.2. Seeds: {seeds}. {method}
+use, where that saves more, by beliefs, than {drain:g} s of draining, repeated work and longer use of other
+VMs cost. Truth: the profile's durations; belief 0.2. Seeds: {seeds}. {method}
 """
 
 _LIMITS = """*Moved* are executors of a run, *repeated* is the share of all work that is done again, both on
-average. Draining is charged in full: a VM that is emptied is paid for and used by nobody meanwhile. Jobs of these
-workloads last some minutes, in which a VM less can be paid for; jobs of hours leave more.
+average. Draining is charged in full: a VM that is emptied is paid for and used by nobody meanwhile. Jobs of
+these workloads last some minutes, in which a VM less can be paid for; jobs of hours leave more.
 """
