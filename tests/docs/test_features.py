@@ -5,7 +5,7 @@ import re
 from tests.docs.pages import REPOSITORY, is_collected
 
 #: As many as users name.
-_FEATURES = 30
+_FEATURES = 31
 
 
 def test_each_feature_is_shown_by_tests_that_are_there() -> None:
