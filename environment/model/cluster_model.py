@@ -404,7 +404,7 @@ class ClusterModel:
         vms, line = self._parts.vms, self._parts.jobs.line
         self._parts.jobs.limits.tend()
         if vms.places:
-            vms.fleet.tend(pending=vms.supply.undecided and line.due(self.now))
+            vms.fleet.tend(pending=vms.supply.undecided and line.due(self.now), wanted=len(line) > 0)
         if not self.subscribed:
             line.tell(None)
             why = f": {vms.supply.why}" if vms.supply.why else ""

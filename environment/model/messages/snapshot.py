@@ -158,6 +158,7 @@ class PoolSetback(NamedTuple):
     last: float
     until: float
     message: str
+    trial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from environment.model.messages.lease import Lease, due
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.snapshot import Offer
 from environment.model.vms.idle_vms import IdleVmWatch
+from environment.model.vms.open_backoff import OpenBackoff
 from environment.model.vms.pool_slots import Places, boot_of
 from environment.model.vms.reservations import Reservations
 from environment.types import Vm
@@ -30,12 +31,14 @@ class JoiningVms:
         places: Places,
         reservations: Reservations,
         idling: IdleVmWatch,
+        refusals: OpenBackoff,
         options: ModelOptions,
     ) -> None:
         self._turn = turn
         self._places = places
         self._reservations = reservations
         self._idling = idling
+        self._refusals = refusals
         self._options = options
         #: When VMs are given up that do not come, by lease.
         self._awaited: dict[str, float] = {}
@@ -150,6 +153,9 @@ class JoiningVms:
             lease.ready_at = self._turn.now
         if lease.state in ("opening", "booting"):
             lease.state = "up"
+            if self._refusals.joined(lease) and lease.idle_since is not None:
+                lease.idle_since = self._turn.now  # jobs that it would do for have not known of it
+                self._idling.keep(lease)
         self._reservations.moved(before, agent_id)
         self._idling.touch(agent_id)
         self._places.mark(lease)

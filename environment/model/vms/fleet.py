@@ -51,7 +51,7 @@ class Fleet:
         self.idling = IdleVmWatch(turn, places, ledger, reservations, options.keeping)
         self._listings = Listings()
         #: VMs whose agents come and go; informed of the master's reports on these.
-        self.joining = JoiningVms(turn, places, reservations, self.idling, options)
+        self.joining = JoiningVms(turn, places, reservations, self.idling, self._refusals, options)
         #: The number of the last lease.
         self._number = 0
         #: VMs that will not come, or are gone, and why; VMs that are to be empty, and why.
@@ -195,9 +195,9 @@ class Fleet:
         if event.certain:
             self._end(lease, "closed", f"refused: {event.message}")
 
-    def _refuse(self, lease: Lease, why: str, *, for_good: bool = False) -> None:
+    def _refuse(self, lease: Lease, why: str, *, for_good: bool = False, trial: bool = False) -> None:
         """The VM of a lease will not come: leave its pool alone for a while."""
-        self._refusals.refused(lease, why, for_good=for_good)
+        self._refusals.refused(lease, why, for_good=for_good, trial=trial)
         self._gone[lease.vm_id] = f"{lease.vm.name} does not come: {why}"
 
     def useless(self, vm_id: str, why: str, since: float, at: float) -> None:
@@ -280,7 +280,10 @@ class Fleet:
             if lease.agent_id and not self.joining.misses(lease) and not closing:
                 continue  # the master has its agent, and a list may be wrong
             why = "its provider does not list it any more"
-            self._tell_gone(lease, f"{lease.vm.name} is gone: {why}")
+            if lease.ready_at is None and not closing:
+                self._refuse(lease, why, trial=not self._joined_since(lease))
+            else:
+                self._tell_gone(lease, f"{lease.vm.name} is gone: {why}")
             self._end(lease, "closed" if closing else "lost", lease.reason if closing else why)
             if lease.machine_id and not closing:  # it may be there all the same, and its agent be at work
                 self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
@@ -321,24 +324,53 @@ class Fleet:
 
     # ---- closing -------------------------------------------------------------------------------------
 
-    def tend(self, *, pending: bool) -> None:
+    def tend(self, *, pending: bool, wanted: bool) -> None:
         """Open VMs that are always open, close VMs idle for long, and give up VMs that do not come.
 
-        `pending` means that a decision is due that may place executors on idle VMs.
+        `pending` means that a decision is due that may place executors on idle VMs, `wanted` that jobs wait.
         """
         now = self._turn.now
         patience = timings.DECISION_PATIENCE if pending else 0.0
         for lease in due(self.idling.closes, now - patience, self._places.lease):
-            self._close(lease, "idle")
+            if not self._refusals.tries(lease):
+                self._close(lease, "idle")
         for lease, why in self.joining.overdue():
             self._give_up(lease, why)
         for place_id in self._places.always:
             if self._places.at(place_id) is None and not self._places.why_not_open(place_id):
                 self.open(place_id, "always there")
+        self._try_pools(wanted=wanted)
 
     def _give_up(self, lease: Lease, why: str) -> None:
-        self._refuse(lease, why)
+        self._refuse(lease, why, trial=lease.ready_at is None and not self._joined_since(lease))
         self._close(lease, why)
+
+    def _joined_since(self, lease: Lease) -> bool:
+        """Whether another VM of the lease's pool has joined that was asked for with it, or later."""
+        return any(
+            other.ready_at is not None
+            and other.asked_at >= lease.asked_at
+            and pool_of(other) == pool_of(lease)
+            for other in self._places
+        )
+
+    def _try_pools(self, *, wanted: bool) -> None:
+        """Open one VM of each pool on trial, while no other of it is paid for that has not joined."""
+        for pool in [*self._refusals.on_trial()]:
+            vm = self._places.closed_of(pool)
+            if vm is None or not (wanted or vm.id in self._places.always):
+                continue
+            if any(lease.ready_at is None and pool_of(lease) == pool for lease in self._places):
+                continue
+            if (
+                self._refusals.held
+                or {"", pool} & self._places.held.keys()
+                or self._places.over_hour((vm.id,))
+            ):
+                continue
+            self.open(vm.id, "to see whether a VM of its pool joins")
+            if (lease := self._places.at(vm.id)) is not None:
+                self._places.leave_out(lease, "")  # a job that it would do for may wait for it
 
     def _close(self, lease: Lease, why: str) -> None:
         """Close the VM; it accepts nothing new from now on."""

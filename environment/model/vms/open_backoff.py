@@ -1,10 +1,11 @@
 """Pools of which VMs were refused, did not boot, or were of no use: for how long no other is asked for.
 
 The pause doubles with each refusal until something is launched on one that was asked for since. Several that
-were asked for at once count as one.
+were asked for at once count as one. A pool whose VMs were paid for and did not join is on trial: after the
+pause one VM is opened, and others only once one has joined.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,12 +20,16 @@ _LONGEST_MESSAGE = 200
 
 @dataclass(slots=True)
 class _Pool:
-    """A pool's refusals in a row, the time of the last, the end of its backoff, and the last message."""
+    """A pool's refusals in a row, the time of the last, the end of its backoff, and the last message.
+
+    On `trial` its last VMs did not join.
+    """
 
     times: int = 0
     last: float = -1.0
     until: float = 0.0
     message: str = ""
+    trial: bool = False
 
 
 class _Clock(Protocol):
@@ -72,7 +77,7 @@ class OpenBackoff:
 
     def resume(self, state: Iterable[PoolSetback], held: str = "") -> None:
         """Restore the state."""
-        self._pools = {p.pool: _Pool(p.times, p.last, p.until, p.message) for p in state}
+        self._pools = {p.pool: _Pool(p.times, p.last, p.until, p.message, p.trial) for p in state}
         self._woken_at = self._turn.now
         self.hold(held)
 
@@ -85,10 +90,18 @@ class OpenBackoff:
     def _show(self, pool: str) -> None:
         self._places.leave_pool_out(pool, self.why_not(pool))
 
-    def refused(self, lease: Lease, message: str, *, for_good: bool = False, at: float | None = None) -> None:
+    def refused(
+        self,
+        lease: Lease,
+        message: str,
+        *,
+        for_good: bool = False,
+        trial: bool = False,
+        at: float | None = None,
+    ) -> None:
         """The VM of a lease does not come, or was of no use, now or `at` a time before.
 
-        With `for_good`, the pool is as it will never be opened.
+        With `for_good`, the pool is as it will never be opened; on `trial` it is opened by one VM alone.
         """
         now = self._turn.now if at is None else at
         pool = self._pools.setdefault(pool_of(lease), _Pool())
@@ -96,9 +109,31 @@ class OpenBackoff:
         if lease.asked_at > pool.last or not pool.times:
             pool.times += 1
             pool.last = now
-            pool.until = now + (options.REFUSED.longest if for_good else options.REFUSED.after(pool.times))
+            pauses = options.NOT_JOINED if trial else options.REFUSED
+            pool.until = now + (pauses.longest if for_good else pauses.after(pool.times))
+        pool.trial = pool.trial or trial
         pool.message = message[:_LONGEST_MESSAGE]
         self._show(pool_of(lease))
+
+    def joined(self, lease: Lease) -> bool:
+        """The VM of a lease is up for the first time: its pool is not on trial any more; whether it was."""
+        pool = self._pools.get(pool_of(lease))
+        if pool is None or not pool.trial:
+            return False
+        pool.trial, pool.until = False, min(pool.until, self._turn.now)
+        self._changed[pool_of(lease)] = None
+        self._show(pool_of(lease))
+        return True
+
+    def tries(self, lease: Lease) -> bool:
+        """Whether the VM of a lease is open to see whether it joins."""
+        pool = self._pools.get(pool_of(lease))
+        return pool is not None and pool.trial and lease.ready_at is None
+
+    def on_trial(self) -> Iterator[str]:
+        """Pools of which a VM may be opened now to see whether it joins."""
+        now = self._turn.now
+        return (name for name, pool in self._pools.items() if pool.trial and pool.until <= now)
 
     def used(self, lease: Lease) -> None:
         """Something is launched on the VM of a lease."""
@@ -112,9 +147,11 @@ class OpenBackoff:
         if self.held:
             return self.held
         known = self._pools.get(pool)
-        if known is None or known.until <= self._turn.now:
+        if known is None or (known.until <= self._turn.now and not known.trial):
             return ""
-        return f"cannot be opened until {clock(known.until)}: {known.message}"
+        if known.until > self._turn.now:
+            return f"cannot be opened until {clock(known.until)}: {known.message}"
+        return f"is not opened before one VM of its pool has joined, to try it: {known.message}"
 
     def wake(self) -> float | None:
         """When the last pause of a pool ended that was not told yet: its places may be opened again."""
@@ -126,7 +163,7 @@ class OpenBackoff:
 
 
 def _told(name: str, pool: _Pool) -> PoolSetback:
-    return PoolSetback(name, pool.times, pool.last, pool.until, pool.message)
+    return PoolSetback(name, pool.times, pool.last, pool.until, pool.message, pool.trial)
 
 
 def pool_of(lease: Lease) -> str:

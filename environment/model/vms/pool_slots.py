@@ -307,6 +307,13 @@ class Places:
         """The names of all pools."""
         return set(self._pools)
 
+    def closed_of(self, pool: str) -> Vm | None:
+        """A closed VM of the pool, one that is to be open at all times first; None where none is closed."""
+        closed = [
+            vm for vm in self._places.values() if vm.terms and vm.terms.pool == pool and vm.id not in self._at
+        ]
+        return min(closed, key=lambda vm: vm.id not in self.always, default=None)
+
     def leave_pool_out(self, pool: str, why: str) -> None:
         """No other VM of the pool is opened now; empty, one may be."""
         for place_id, vm in self._places.items():
