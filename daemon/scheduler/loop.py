@@ -187,6 +187,7 @@ class SchedulingLoop:
         parts.timers.keep_time()
         budget.begin()
         parts.saver.recorder.take_up(jobs, tasks, restored.leases, restored.accounts)
+        parts.saver.pools.take_up(restored.pools)
         self._handle([Item(restored), *map(Item, budget.look())])
         parts.launching.take_up(jobs, tasks)
         parts.submissions.take_up(jobs)

@@ -28,6 +28,7 @@ class Readiness:
         self._store, self._tenure, self._clock = base.store, base.session, base.clock
         self._substrate, self._vms, self._troubles = substrate, vms, troubles
         self._journal, self._disk, self._budget = saver.event_log, saver.disk, saver.budget
+        self._pools = saver.pools
 
     def health(self) -> Health:
         """How each of them is, in words, and whether those are well without which nothing is launched."""
@@ -46,6 +47,8 @@ class Readiness:
             checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
         if self._vms.provisioner is not None:
             checks["provider"] = self._vms.provider_status.trouble or "ok"
+        if pools := self._pools.trouble:
+            checks["pools"] = pools
         if disk := self._disk.trouble:
             checks["disk"] = disk
         if spent := self._budget.trouble:

@@ -11,6 +11,7 @@ from daemon.queues.queue_observer import QueueWatch
 from daemon.scheduler.budget import BudgetWatch
 from daemon.scheduler.foundation import Foundation
 from daemon.store.rows.event_recorder import EventRecorder
+from daemon.vms.pool_watch import PoolWatch
 from environment.decisions.explain import Explanation
 from environment.model.event_log import encode
 from environment.model.messages import events as ev
@@ -18,7 +19,7 @@ from environment.model.vms.job_registry import Changes
 
 
 class Saver:
-    """For the loop's thread; `budget`, `event_log` and `disk` report their troubles to any thread."""
+    """For the loop's thread; `budget`, `pools`, `event_log` and `disk` tell any thread their troubles."""
 
     def __init__(self, config: Config, base: Foundation, queues: QueueWatch, data_dir: Path) -> None:
         self._model, self._clock, self._session, self._queues = base.model, base.clock, base.session, queues
@@ -27,7 +28,7 @@ class Saver:
         self.disk = DiskWatch(data_dir)
         vms, facts = base.store.vms, base.store.facts
         self.budget = BudgetWatch(config.budget, vms.spent, base.clock.now, facts.get, vms.accounts)
-        self.recorder = EventRecorder()
+        self.pools, self.recorder = PoolWatch(), EventRecorder()
 
     def save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> Changes | None:
         """Store the model's changes; None when they are not stored, as the daemon stops or no longer leads.
@@ -42,7 +43,8 @@ class Saver:
         facts |= budget_facts | queue_facts
         now = self._clock.now()
         if changes or explanations or facts or self.recorder.due(now):
-            history = [*of_budget, *of_queues, *self.recorder.tell(now, changes, explanations)]
+            of_pools = self.pools.tell(now, changes.setbacks)
+            history = [*of_budget, *of_queues, *of_pools, *self.recorder.tell(now, changes, explanations)]
             if not self._session.save(changes, explanations, facts, history):
                 return None
         return changes
