@@ -32,6 +32,8 @@ Result = TypeVar("Result")
 _PAGE = 500
 #: Pauses after which it is tried again.
 BACKOFF = Backoff(first=1.0, longest=300.0)
+#: Refusals after which it is looked whether the receiver refuses this message alone: about two minutes.
+MOST_REFUSALS = 8
 #: Spread of the pauses, so that not all clients of a receiver come back at once.
 _SPREAD = 0.2
 #: Seconds for which the end of a job waits for that of its executors, so that its cost is known.
@@ -123,7 +125,7 @@ class EventSender(ABC):
 
         `told` describes the event in the log.
         """
-        pause, outcome = self._backoff.first, None
+        pause, outcome, refusals = self._backoff.first, None, 0
         while self._now() <= until:
             if not self._may_tell():
                 await asyncio.sleep(_LOOK)
@@ -134,13 +136,20 @@ class EventSender(ABC):
                 return outcome
             if outcome.final:
                 break
+            refusals += outcome.came == "refused"
+            if refusals >= MOST_REFUSALS and await self._is_refused_alone(outcome):
+                break
             wait = max(pause * random.uniform(1 - _SPREAD, 1 + _SPREAD), outcome.pause)  # noqa: S311  # no secret
             self._next_at = time.time() + wait
             await asyncio.sleep(wait)
             self._next_at, pause = None, self._backoff.following(pause)
         self.came["given up"] += 1
-        log.error("an event is given up", webhook=self.name, **told, why=self._failure)
+        log.error("an event is given up", webhook=self.name, **told, why=outcome.why if outcome else "")
         return outcome
+
+    async def _is_refused_alone(self, outcome: PostOutcome) -> bool:
+        """Whether the receiver has refused a message for its content, and would accept others."""
+        return outcome.final
 
     def _note(self, outcome: PostOutcome) -> None:
         self.came[outcome.came] += 1

@@ -27,13 +27,14 @@ class PostOutcome:
     """Outcome of a request, and the reason for a failure; empty for a success.
 
     A `final` outcome will not change if the request is sent again; `pause` is the seconds that the receiver
-    asks to wait.
+    asks to wait. `status` is that of its answer; 0 where there is none.
     """
 
     came: DeliveryOutcome
     why: str = ""
     final: bool = False
     pause: float = 0.0
+    status: int = 0
 
 
 def signature(secret: str, timestamp: int, body: bytes) -> str:
@@ -96,7 +97,7 @@ class Post:
         if answer.is_success:
             return PostOutcome("delivered")
         where = ": redirects are not followed" if answer.is_redirect else ""
-        return PostOutcome("refused", f"answered {answer.status_code}{where}")
+        return PostOutcome("refused", f"answered {answer.status_code}{where}", status=answer.status_code)
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -1,5 +1,7 @@
 """Sends events to one webhook in order, again and again until it accepts them or they are too old.
 
+An event that it refuses for its content, while it would accept others, is given up sooner.
+
 `event_sender.py` reads the events, `signed_post.py` makes the requests, `notification_service.py` runs the
 senders and stores their progress.
 """
@@ -12,7 +14,7 @@ from conf.event_kinds import Kind
 from conf.schema import Webhook
 from conf.schema.webhooks import ENDS
 from daemon.notifications.event_sender import SETTLES, EventSender, Source
-from daemon.notifications.signed_post import Post
+from daemon.notifications.signed_post import Post, PostOutcome
 from daemon.schemas.job_bodies import job_body
 from daemon.schemas.jobs import JobBody
 from daemon.schemas.webhooks import TellingBody, TriedBody, WebhookBody
@@ -20,8 +22,11 @@ from daemon.store.rows.events import NumberedEvent
 from environment.model.messages.records import JobRecord
 
 #: Jobs that a job depends on of which an event tells. Chosen: with the longest names still a body that
-#: receivers take. One that is refused is sent again for a day, and the events of others wait for it.
+#: receivers take.
 MOST_AFTER = 20
+#: Answers to a body that cannot be accepted, and other 4xx that say nothing of it.
+_OF_CONTENT = frozenset({400, 406, 411, 413, 414, 415, 422, 431})
+_OF_THE_MOMENT = frozenset({408, 425, 429})
 
 
 class WebhookSender(EventSender):
@@ -77,6 +82,13 @@ class WebhookSender(EventSender):
             kind=body.kind,
         )
         self._telling_of = None
+
+    async def _is_refused_alone(self, outcome: PostOutcome) -> bool:
+        """Whether the answer is one to this body: a firewall's 403 is, where it lets a test pass."""
+        if outcome.status in _OF_CONTENT:
+            return True
+        doubtful = 400 <= outcome.status < 500 and outcome.status not in _OF_THE_MOMENT
+        return doubtful and (await self.try_it()).came == "delivered"
 
     def status(self) -> WebhookBody:
         """How it does."""

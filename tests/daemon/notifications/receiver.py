@@ -18,12 +18,14 @@ from tests.waiting import PATIENCE
 
 @dataclass
 class Receiver:
-    """Requests in order of arrival; `answers` reply to the first ones, later ones are accepted."""
+    """Requests in order of arrival; `answers` reply to the first ones, `judge` has the status of others."""
 
     url: str
     answers: list[Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=list)
     #: Requests as they come: headers, with the path under `:path`; body.
     came: "SimpleQueue[tuple[dict[str, str], bytes]]" = field(default_factory=SimpleQueue)
+    #: The status of an answer to a body.
+    judge: Callable[[bytes], int] = lambda _: 204
     #: Set at the end: those that hang do no more.
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -89,14 +91,13 @@ def status(code: int, said: bytes = b"", **headers: str) -> Callable[[BaseHTTPRe
 @contextmanager
 def receiving(answers: Sequence[Callable[[BaseHTTPRequestHandler], None]] = ()) -> Iterator[Receiver]:
     """A receiver at an address of its own."""
-    taken = status(204)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            answer = receiver.answers.pop(0) if receiver.answers else taken
+            answer = receiver.answers.pop(0) if receiver.answers else status(receiver.judge(body))
             receiver.came.put(({**self.headers, ":path": self.path}, body))
             try:
                 answer(self)

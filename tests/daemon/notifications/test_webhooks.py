@@ -25,6 +25,7 @@ from conf.util.backoff import Backoff
 from daemon.core.errors import RejectedError
 from daemon.maintenance.config_check import check
 from daemon.notifications import notification_service as office_module
+from daemon.notifications.event_sender import MOST_REFUSALS
 from daemon.notifications.notification_service import FACT, NotificationService
 from daemon.notifications.webhook_sender import MOST_AFTER
 from daemon.store.job_store import Store
@@ -299,6 +300,43 @@ def test_what_is_too_old_is_given_up(file_store: Store) -> None:
         assert receiver.take(1) == ["new"]
         assert office.status()[0].came["given up"] == 1
     assert [line["kind"] for line in logs if line["event"] == "an event is given up"] == ["vm lost"]
+
+
+@pytest.mark.parametrize("code", [400, 403, 413, 422])
+def test_an_event_that_is_refused_for_its_content_holds_up_no_other(file_store: Store, code: int) -> None:
+    """After a few refusals it is dropped, counted and logged; others are accepted, and so is a test."""
+    with (
+        receiving() as receiver,
+        capture_logs() as logs,
+        told(file_store, chat=hook(receiver, on=["vm lost"])) as office,
+    ):
+        receiver.judge = lambda body: code if b"<script>" in body else 204
+        known(file_store)
+        happens(file_store, "one", "<script>", "two")
+        until(lambda: office.status()[0].came["given up"] == 1)
+        until(lambda: office.status()[0].behind == 0.0 and office.status()[0].state == "delivers")
+        messages = [receiver.next()["message"] for _ in range(receiver.came.qsize())]
+    assert [text for text in messages if not text.startswith("a test")][:1] == ["one"]
+    assert messages[-1] == "two"
+    assert messages.count("<script>") == MOST_REFUSALS
+    (line,) = [line for line in logs if line["event"] == "an event is given up"]
+    assert line["why"] == f"answered {code}"
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 429, 500])
+def test_a_receiver_that_refuses_all_gets_all_later(file_store: Store, code: int) -> None:
+    """A wrong address or secret, or a moment's trouble, loses no event."""
+    refusing = [True]
+    with receiving() as receiver, told(file_store, chat=hook(receiver, on=["vm lost"])) as office:
+        receiver.judge = lambda _: code if refusing else 204
+        known(file_store)
+        happens(file_store, "one", "two")
+        until(lambda: office.status()[0].came["refused"] > 2 * MOST_REFUSALS)
+        assert office.status()[0].came["given up"] == 0
+        refusing.clear()
+        until(lambda: office.status()[0].came["delivered"] >= 2)
+        messages = [receiver.next()["message"] for _ in range(receiver.came.qsize())]
+    assert [text for text in messages if not text.startswith("a test")][-2:] == ["one", "two"]
 
 
 def test_a_jump_of_the_wall_clock_gives_nothing_up(file_store: Store) -> None:
