@@ -6,6 +6,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import signal
@@ -58,6 +59,8 @@ _STOP_SECONDS = 15.0
 _KILL_SECONDS = 5.0
 #: So long has it to say whether it is well, for each step of that.
 ANSWER_SECONDS = 2.0
+#: Errors of reading that say nothing of the file: they pass.
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO})
 
 log = structlog.get_logger("daemon")
 
@@ -127,7 +130,7 @@ class EmbeddedMesos:
         return self._folder / "work" / "agents"
 
     def alive(self) -> bool:
-        """Whether the process is still there."""
+        """Whether the process is still there; OSError when that cannot be told now."""
         if self._process is not None:
             return self._process.poll() is None
         return _recorded_pid(self._folder) == self.pid
@@ -329,7 +332,10 @@ def _await_start(
 
 
 def _recorded_pid(folder: Path) -> int | None:
-    """The pid in the pid file, if that very process still runs: a pid that was given out again is none."""
+    """The pid in the pid file, if that very process still runs: a pid that was given out again is none.
+
+    OSError when that cannot be told, such as without a descriptor: None means the end of all its tasks.
+    """
     try:
         recorded = json.loads(_read(folder / "pid") or "null")
         pid = int(recorded["pid"])
@@ -368,5 +374,7 @@ def _last_line(log: Path) -> str:
 def _read(path: Path) -> str | None:
     try:
         return path.read_text().strip()
-    except OSError:
+    except OSError as error:
+        if error.errno in _PASSING:
+            raise
         return None

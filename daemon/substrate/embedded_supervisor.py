@@ -82,7 +82,11 @@ class EmbeddedWatch:
     def _watch(self) -> None:
         pause, since = BACKOFF.first, time.monotonic()
         while not self._stopping.wait(_LOOK):
-            if self.embedded.alive() and not self._hangs():
+            try:
+                if self.embedded.alive() and not self._hangs():
+                    continue
+            except (OSError, RuntimeError) as error:  # such as too many open files: another look will tell
+                log.warning("the embedded mesos cannot be looked at", why=str(error))
                 continue
             if time.monotonic() - since > _STEADY:
                 pause = BACKOFF.first

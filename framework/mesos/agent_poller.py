@@ -85,7 +85,7 @@ class AgentPoller:
     def _look(self) -> None:
         try:
             found = self._read()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RuntimeError) as error:  # the last: no thread that bounds the time
             # Then sizes are learned from offers, and may be overrated until they were empty once.
             if self._complained != (why := str(error)):
                 log.warning("the agents of the master are not known", why=why)

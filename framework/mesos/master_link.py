@@ -285,7 +285,12 @@ class MasterLink:
         elif now >= self._next_try:
             master, self._redirected_to = self._redirected_to or leader, None
             self._session = Session(self, self._options, master, self.framework_id, self._may_call, self._now)
-            self._session.start()
+            try:
+                self._session.start()
+            except RuntimeError as error:  # this machine has no room for its thread now
+                self._session, self._next_try = None, now + self._pause
+                self._pause = BACKOFF.following(self._pause)
+                self._state = f"not connected to {self._master}: {error}"
 
     def _look_now(self) -> None:
         self._look.set()

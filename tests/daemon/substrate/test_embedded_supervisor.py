@@ -1,6 +1,8 @@
 """An embedded Mesos that is killed is started again, and its jobs go on."""
 
 import contextlib
+import errno
+import json
 import os
 import signal
 import socket
@@ -18,7 +20,7 @@ from daemon.cli.operate.orphans import descendants, end_all
 from daemon.substrate import embedded_supervisor
 from daemon.substrate.embedded_mesos import EmbeddedError, EmbeddedMesos, find_embedded, start_embedded
 from daemon.substrate.embedded_supervisor import EmbeddedWatch
-from framework.host.process_tree import adopt_orphans, children
+from framework.host.process_tree import adopt_orphans, children, identity
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon
 from tests.waiting import until
@@ -255,3 +257,62 @@ def test_one_that_does_not_stay_is_started_with_growing_pauses(
     assert all(pause >= wanted for pause, wanted in zip(pauses, (0.04, 0.08, 0.16), strict=True))
     if not comes_up:
         assert told == "it has ended, and is started again: the port is taken"
+
+
+class Unseen:
+    """A Mesos that cannot be looked at for a while, and ends later."""
+
+    def __init__(self) -> None:
+        self.address, self.pid = "127.0.0.1:1234", 1
+        self.looks, self.ended = 0, False
+
+    def alive(self) -> bool:
+        """Whether it has not ended, from the fourth look on."""
+        self.looks += 1
+        if self.looks < 4:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return not self.ended
+
+    def stopped(self) -> bool:
+        """It cannot be told either, at first."""
+        if self.looks < 6:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return False
+
+    def answers(self) -> bool:
+        """It is well."""
+        return True
+
+
+def test_a_moment_without_descriptors_ends_neither_watch_nor_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch goes on, no task counts as gone, and a later end is seen."""
+    monkeypatch.setattr(embedded_supervisor, "_LOOK", 0.001)
+    monkeypatch.setattr(embedded_supervisor, "PERIOD", 0.001)
+    first, second = Unseen(), Unseen()
+    second.looks = 10
+    watch = EmbeddedWatch(cast("EmbeddedMesos", first), lambda _: cast("EmbeddedMesos", second))
+    try:
+        until(lambda: first.looks > 10, "it looks no more")
+        assert not watch.took_its_tasks()
+        first.ended = True
+        until(lambda: watch.state == "ok, started again once", lambda: watch.state)
+        assert watch.took_its_tasks()
+    finally:
+        watch.stop()
+
+
+def test_one_that_cannot_be_looked_at_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was taken over is known by a file, which no descriptor may be left for."""
+    (tmp_path / "pid").write_text(json.dumps(identity(os.getpid())))
+    taken = EmbeddedMesos("127.0.0.1:1234", os.getpid(), True, "127.0.0.1", "", "stoker", "secret", tmp_path)
+    assert taken.alive()
+
+    def lacking(path: Path, **_: object) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", lacking)
+        with pytest.raises(OSError, match="Too many open files"):
+            taken.alive()
+    (tmp_path / "pid").unlink()
+    assert not taken.alive()

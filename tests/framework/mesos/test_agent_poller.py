@@ -67,6 +67,21 @@ def test_offers_of_more_than_was_told_have_the_master_asked_at_once() -> None:
         assert master.asked == asked + 1
 
 
+def test_a_moment_without_threads_is_not_the_last_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job may leave none for the limit on an answer's time; the master is asked again."""
+    monkeypatch.setattr("framework.mesos.agent_poller.PERIOD", 0.01)
+    master, lacking, read = Master(cpus=2), [1], Master.read
+
+    def failing(asked: Master) -> VmsMeasured:
+        if lacking:
+            raise RuntimeError(f"can't start new thread {lacking.pop()}")
+        return read(asked)
+
+    monkeypatch.setattr(Master, "read", failing)
+    with asking(master):
+        assert not lacking
+
+
 def test_offers_of_an_agent_that_is_not_known_have_the_master_asked_at_once() -> None:
     """It has come since."""
     master = Master(cpus=8)

@@ -22,7 +22,7 @@ from environment.model.messages.snapshot import Offer
 from environment.resources import Resources
 from framework.mesos.agent_sizes import _size
 from framework.mesos.master_link import MasterLink
-from framework.mesos.session import SessionOptions
+from framework.mesos.session import Session, SessionOptions
 from framework.spark import ProcessSpec
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos, running
@@ -444,6 +444,23 @@ def test_the_right_secret_is_let_in(tmp_path: Path) -> None:
         Framework(mesos.address, principal="stoker", secret="right") as framework,
     ):
         framework.wait(ev.Subscribed)
+
+
+def test_a_moment_without_threads_is_not_the_last_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job may leave none for a new connection; the link makes one later, and tells why it has none."""
+    start, lacking, states = Session.start, [1, 2], list[str]()
+
+    def failing(session: Session) -> None:
+        if lacking:
+            raise RuntimeError(f"can't start new thread {lacking.pop()}")
+        states.append(framework.link.state)
+        start(session)
+
+    monkeypatch.setattr(Session, "start", failing)
+    with Framework(f"127.0.0.1:{free_port()}") as framework:
+        until(lambda: states, "it gave up")
+        assert "can't start new thread" in states[0]
+        until(lambda: "trying again" in framework.link.state, "it gave up")
 
 
 def test_a_master_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
