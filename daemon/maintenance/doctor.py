@@ -6,7 +6,7 @@ checks the data folder and other parts outside the rows; `doctor_report.py` defi
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from daemon.maintenance.host_checks import (
     look_at_facts,
     look_at_folders,
     look_at_permissions,
+    look_at_place,
     look_at_provider,
 )
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
@@ -49,9 +50,10 @@ class Doctor:
         repair: bool,
         progress: Callable[[str, int], None] | None = None,
         provider: Callable[[], Provider] | None = None,
+        place: Mapping[str, str] | None = None,
     ) -> None:
-        """`progress` receives the check's name and its count so far; `provider` makes the provider of VMs."""
-        self._provider = provider
+        """`progress` receives each check's name and count so far; `provider` makes that of VMs, at `place`."""
+        self._provider, self._place = provider, place
         self._url = url
         self._exam = Examination(data_dir, repair=repair, progress=progress)
 
@@ -167,6 +169,8 @@ class Doctor:
         self._look_at_sums(database, states)
         self._look_at_term(database)
         look_at_facts(self._exam, database)
+        if self._place is not None:
+            look_at_place(self._exam, database, self._place)
         look_at_folders(self._exam, numbers)
 
     def _rows(self, database: Database, table: sa.Table, key: sa.Column[Any]) -> Iterator[tuple[Any, Any]]:

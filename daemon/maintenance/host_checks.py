@@ -8,21 +8,24 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from conf.loader import ConfigError
+from conf.util.counted import counted
 from conf.util.regular_file import open_regular
 from daemon.core import job_ids
 from daemon.disk.job_folders import Folders
 from daemon.maintenance.doctor_report import DoctorFinding, DoctorReport, Examination
-from daemon.store.facts import OBJECTS, decoded
+from daemon.store.facts import OBJECTS, decoded, fact_values
 from daemon.store.rows.database import Database
-from daemon.store.rows.tables import facts
+from daemon.store.rows.tables import facts, leases
+from daemon.vms.provider_guard import FACT, differ, told
 from environment.model.event_log import decode
+from environment.model.messages.lease import ENDED_LEASE
 from framework.providers.interface import Provider, ProviderError
 from framework.spark import SparkHomes
 
@@ -133,6 +136,22 @@ def look_at_provider(exam: Examination, provider: Callable[[], Provider] | None)
     except (ConfigError, ProviderError) as error:
         advice = "until it does, no VM is opened, and none that is open is known to be closed"
         exam.find("provider", f"it does not list its VMs: {error}", advice)
+
+
+def look_at_place(exam: Examination, database: Database, here: Mapping[str, str]) -> None:
+    """Check that VMs that may be open are at the place that the config names; repair forgets another one."""
+    exam.count("place of the VMs")
+    with database.read() as connection:
+        text = connection.scalar(sa.select(facts.c.value).where(facts.c.key == FACT))
+        number = connection.scalar(
+            sa.select(sa.func.count()).select_from(leases).where(leases.c.state.not_in(sorted(ENDED_LEASE)))
+        )
+    before = {key: str(value) for key, value in fact_values(FACT, text).items()}
+    if number and before and differ(before, here):
+        what = f"{counted(number, 'VM')} may be open at {told(before)}, and the config has {told(here)}"
+        advice = "set `provider` back; if they are gone, `stoker doctor --repair` forgets the earlier place"
+        delete = sa.delete(facts).where(facts.c.key == FACT)
+        exam.find("provider", what, advice, exam.mend(lambda: database.write(lambda c: c.execute(delete))))
 
 
 def look_at_sparks(report: DoctorReport, homes: SparkHomes) -> None:

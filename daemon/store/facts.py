@@ -16,7 +16,7 @@ from daemon.store.rows.tables import facts, upsert
 log = structlog.get_logger("store")
 
 #: Facts that are JSON objects, and without which a daemon can go on.
-OBJECTS = ("clock", "policy", "shadow", "queues", "webhooks")
+OBJECTS = ("clock", "policy", "shadow", "queues", "webhooks", "provider")
 
 
 class Facts:

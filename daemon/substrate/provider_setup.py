@@ -1,6 +1,6 @@
 """VM provider of this daemon's config, and the VMs that it may open."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from conf.loader import ConfigError
 from conf.schema import CommandProvider, Config, Ec2Provider, EmbeddedProvider
 from daemon.store.job_store import Store
 from daemon.substrate.embedded_mesos import with_disk
+from daemon.vms.provider_guard import GuardedProvider
 from daemon.vms.termination_endpoint import vm_keys
 from environment.clusters.cluster_files import cluster_file, load_cluster
 from environment.clusters.dollar_limits import affordable
@@ -68,13 +69,29 @@ def provider_of(
 ) -> Provider | None:
     """Make the VM provider; None where there is none. The embedded Mesos is reached like the master.
 
-    `url` is the address of this leading daemon for VMs: their messages are authorized by keys of the store.
+    `url` is the address of this leading daemon for VMs: keys of the store authorize these. No call is
+    made while the store's VMs are elsewhere. ConfigError, StoreError.
     """
     if config.provider is None and not config.vms_here:
         return None
+    provider: Provider
     if isinstance(config.provider, EmbeddedProvider | None):
-        return EmbeddedMesosProvider(session.master, Credentials(session.principal, session.secret))
-    return foreign_provider(config, config.provider, folder, url, vm_keys(store))
+        provider = EmbeddedMesosProvider(session.master, Credentials(session.principal, session.secret))
+    else:
+        provider = foreign_provider(config, config.provider, folder, url, vm_keys(store))
+    return GuardedProvider(provider, place_of(config.provider), store)
+
+
+def place_of(options: EmbeddedProvider | CommandProvider | Ec2Provider | None) -> Mapping[str, str]:
+    """Where a provider opens VMs, by what its config says: another place has none of them."""
+    match options:
+        case Ec2Provider():
+            url = options.endpoint_url or ""
+            return {"name": "ec2", "region": options.region, "cluster": options.cluster, "endpoint_url": url}
+        case CommandProvider():
+            return {"name": "command", "list": " ".join(options.list)}
+        case _:
+            return {"name": "embedded"}
 
 
 def foreign_provider(

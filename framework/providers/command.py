@@ -140,6 +140,10 @@ class ProgramProvider:
         answer = self._ask("notices", program, {}, _Notices)
         return tuple(Notice(one.lease, one.at, one.why) for one in answer.notices)
 
+    def account(self) -> str:
+        """Unknown: programs have accounts of their own."""
+        return ""
+
     def _request(self, wanted: VmRequest) -> Mapping[str, Any]:
         vm, told = wanted.vm, joining(wanted, self._door)
         return {

@@ -70,9 +70,10 @@ class Ec2:
         self._user_data = user_data
         self._spot = {_pool(vm): vm.type for vm in places if _is_spot(vm)}
         session = boto3.session.Session()
-        self._client = _client(session, options, attempts=3)
+        self._client = _client(session, options, "ec2", attempts=3)
         # Tried once: where tokens are unknown, a retry of the client would open another instance.
-        self._opener = _client(session, options, attempts=1)
+        self._opener = _client(session, options, "ec2", attempts=1)
+        self._identities = None if options.endpoint_url else _client(session, options, "sts", attempts=1)
         self._sizes: dict[str, answers.InstanceType] = {}
         self._prices: tuple[float, dict[tuple[str, str], float]] = (0.0, {})
 
@@ -141,6 +142,17 @@ class Ec2:
                 if machine.id in gone:
                     found.append(Notice(machine.lease, *gone[machine.id]))
         return tuple(found)
+
+    def account(self) -> str:
+        """The account of the credentials, where AWS tells; other clouds are not asked."""
+        if self._identities is None:
+            return ""
+        with contextlib.suppress(
+            ProviderError
+        ):  # without a way to it, VMs are opened and closed all the same
+            account = str(_call(self._identities.get_caller_identity).get("Account", ""))
+            return account if account.isalnum() else ""
+        return ""
 
     # ---- asking ----------------------------------------------------------------------------------
 
@@ -260,7 +272,7 @@ def _is_spot(vm: Vm) -> bool:
     return vm.terms is not None and vm.terms.spot is not None
 
 
-def _client(session: Any, options: Ec2Provider, attempts: int) -> Any:
+def _client(session: Any, options: Ec2Provider, service: str, attempts: int) -> Any:
     config = ClientConfig(
         connect_timeout=_CONNECT,
         read_timeout=_READ,
@@ -269,7 +281,7 @@ def _client(session: Any, options: Ec2Provider, attempts: int) -> Any:
     )
     try:
         return session.client(
-            "ec2", region_name=options.region, endpoint_url=options.endpoint_url, config=config
+            service, region_name=options.region, endpoint_url=options.endpoint_url, config=config
         )
     except (BotoCoreError, ValueError) as error:
         raise ConfigError(f"provider: {error}") from error

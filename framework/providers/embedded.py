@@ -48,6 +48,10 @@ class EmbeddedMesosProvider:
         """See `Provider`."""
         return self._ask(None, lambda answer: [_notice(notice) for notice in answer["notices"]])
 
+    def account(self) -> str:
+        """See `Provider`."""
+        return ""
+
     def _ask(self, post: Any, read: Callable[[Any], Result]) -> Result:
         """Read the answer to a POST of that, or to a GET."""
         try:

@@ -87,3 +87,6 @@ class Provider(Protocol):
 
     def notices(self) -> Sequence[Notice]:
         """The VMs that are going to be taken away."""
+
+    def account(self) -> str:
+        """The account that pays for the VMs; empty where that is not known. Raises nothing."""

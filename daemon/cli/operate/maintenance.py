@@ -116,7 +116,7 @@ def doctor(
     from daemon.maintenance.doctor_report import DoctorReport
     from daemon.maintenance.host_checks import look_at_sparks
     from daemon.maintenance.user_checks import look_at_users
-    from daemon.substrate.provider_setup import foreign_provider
+    from daemon.substrate.provider_setup import foreign_provider, place_of
     from framework.spark import SparkHomes
 
     loaded, folder = read_config(config, settings)
@@ -138,6 +138,7 @@ def doctor(
             if options is None or options.name == "embedded"
             else lambda: foreign_provider(loaded, options, folder)
         ),
+        place=place_of(options),
     )
     try:
         report = examination.examine()

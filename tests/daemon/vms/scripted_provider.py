@@ -61,6 +61,10 @@ class ScriptedProvider:
         """Those that are there."""
         return self._call("notices", "", lambda _: tuple(self.told))
 
+    def account(self) -> str:
+        """None."""
+        return ""
+
     def of(self, lease: str) -> Sequence[Machine]:
         """The VMs that are open under a lease."""
         return [machine for machine in self.machines.values() if machine.lease == lease]
