@@ -32,7 +32,7 @@ class GuardedProvider:
         self._provider, self._place, self._store = provider, dict(place), store
         leases = store.vms.leases()
         self._known = {name for lease in leases for name in (lease.id, lease.machine_id) if name}
-        self._named = counted(len(leases), "VM") + (f", such as {leases[0].id}" if leases else "")
+        self._named = counted(len(leases), "VM") + (f", such as {leases[0].id}," if leases else "")
         self._lock = threading.Lock()
         self._sure = False
 
