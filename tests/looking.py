@@ -37,7 +37,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/disk/job_folders.py", "of in_use jobs"),
     *_in("framework/task_folders.py", "task_folders"),
     *_in("daemon/maintenance/host_checks.py", "look_at_permissions look_at_event_logs"),
-    *_in("daemon/disk/event_log.py", "turn _open _take_back"),
+    *_in("daemon/disk/event_log.py", "turn _open _gone _cut"),
     *_in("daemon/disk/log_archive.py", "keep find _forget_first _keep_events _write"),
     *_in("daemon/disk/launch_records.py", "records all forget put_aside _take_over"),
     *_in("daemon/launch/launcher.py", "_host_id"),

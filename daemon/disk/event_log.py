@@ -4,7 +4,9 @@ A full disk must not stop the queue: lines that cannot be written now are writte
 `environment.model.event_log` defines the lines.
 """
 
+import contextlib
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +14,9 @@ from conf.util.counted import counted
 
 #: Bytes that wait for room on the disk; Chosen: hours of events, and little memory.
 _PATIENCE = 16 << 20
+#: Seconds until a file is looked for again that was removed, and in whose place none can be made.
+_PAUSE = 60.0
+_STEP = 1 << 16
 
 
 class EventLog:
@@ -32,15 +37,20 @@ class EventLog:
         self._size = size
         self._earlier = earlier
         self._file = self._open()
+        _cut(path)
         self._waiting = bytearray()
         self._lost = 0
         self._turn_at = size
+        #: Until when (monotonic) a missing file is not replaced.
+        self._missing_until = 0.0
         #: Why lines are missing or wait, in words; empty when all are on disk.
         self.trouble = ""
 
     @property
     def full(self) -> bool:
-        """Whether it is time for another file: this one is large, or lacks lines."""
+        """Whether it is time for another file: this one is large, lacks lines, or was removed."""
+        if self._gone:
+            return True
         if self._waiting:
             return False
         return bool(self._lost) or os.fstat(self._file).st_size > self._turn_at
@@ -55,10 +65,10 @@ class EventLog:
             self._waiting += text
         end = os.fstat(self._file).st_size
         try:
-            while self._waiting:
-                del self._waiting[: os.write(self._file, self._waiting)]
+            self._append()
         except OSError as error:
-            self._take_back(end)
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, end)  # no half line: all of them wait for the next write
             self.trouble = f"{self._path} cannot be written: {error.strerror}"
         else:
             self.trouble = ""
@@ -84,14 +94,16 @@ class EventLog:
                 if older.exists():
                     older.replace(self._numbered(number))
             if not self._earlier:
-                self._path.unlink()
+                self._path.unlink(missing_ok=True)
             file = self._open()
         except OSError as error:
             self._turn_at = os.fstat(self._file).st_size + self._size  # not again at once
+            self._missing_until = time.monotonic() + _PAUSE
             self.trouble = f"{self._path} cannot be turned: {error.strerror}"
             return False
         os.close(self._file)
-        self._file, self._lost = file, 0
+        self._file, self._lost, self._missing_until = file, 0, 0.0
+        self._waiting.clear()  # of a file that was removed: the first line has all that came of them
         # A first line of almost that size must not make a file of each event.
         self._turn_at = self._size + len(first)
         self.write([first])
@@ -107,11 +119,34 @@ class EventLog:
     def _numbered(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.stem}.{number}{self._path.suffix}")
 
-    def _take_back(self, end: int) -> None:
-        """Remove half-written lines from the file; they wait for the next write."""
-        written = os.fstat(self._file).st_size - end
-        if written:
-            with self._path.open("rb") as file:
-                file.seek(end)
-                self._waiting[:0] = file.read(written)
-            os.ftruncate(self._file, end)
+    def _append(self) -> None:
+        written = 0
+        with memoryview(self._waiting) as text:
+            while written < len(text):
+                written += os.write(self._file, text[written:])
+        self._waiting.clear()
+
+    @property
+    def _gone(self) -> bool:
+        """Whether the file was removed or moved: nobody finds what is written there, and it takes room."""
+        if time.monotonic() < self._missing_until:
+            return False
+        try:
+            return not os.path.samestat(self._path.stat(), os.fstat(self._file))
+        except OSError:
+            return True
+
+
+def _cut(path: Path) -> None:
+    """Remove the half line of a daemon that was killed while it wrote: the next line would continue it."""
+    with path.open("r+b") as file:
+        end = at = file.seek(0, os.SEEK_END)
+        while at:
+            begin = max(0, at - _STEP)
+            file.seek(begin)
+            found = file.read(at - begin).rfind(b"\n") + 1
+            at = begin + found
+            if found:
+                break
+        if at < end:
+            file.truncate(at)

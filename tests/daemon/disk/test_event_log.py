@@ -1,5 +1,6 @@
 """The event log on disk: whole lines, in order, through every disk error."""
 
+import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +57,42 @@ def test_lines_that_find_no_room_for_too_long_are_counted(
     assert path.read_text() == "12345\nend\n"
     assert journal.trouble == f"{path}; 2 lines lost, it does not replay"
     journal.close()
+
+
+def test_a_log_that_was_removed_to_make_room_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Someone removes it on a full disk: that ends no daemon, and nothing is written where nobody looks."""
+    path = tmp_path / "events.jsonl"
+    journal = EventLog(path, size=1 << 20, earlier=1)
+    journal.write(["one"])
+    path.unlink()
+    with room_for(6):
+        journal.write(["two", "three"])  # a part of it would be written
+    assert is_full(journal)
+    monkeypatch.setattr(journal, "_open", lambda: os.open(tmp_path / "none" / "x", os.O_WRONLY))
+    assert not journal.turn("no room for a file")
+    assert "cannot be turned" in journal.trouble
+    assert not is_full(journal), "not again at once"
+    monkeypatch.undo()
+    assert journal.turn("all that a model knows")
+    journal.write(["four"])
+    assert path.read_text() == "all that a model knows\nfour\n"
+    path.rename(tmp_path / "moved")
+    assert is_full(journal)
+    journal.close()
+
+
+@pytest.mark.parametrize("half", ['{"type":', "x" * 200_000])
+@pytest.mark.parametrize("before", ["", "one\n", "y" * 70_000 + "\n"])
+def test_a_line_that_a_killed_daemon_began_is_removed(tmp_path: Path, before: str, half: str) -> None:
+    """The next daemon's first line, from which all can be replayed, would be its end."""
+    path = tmp_path / "events.jsonl"
+    path.write_text(before + half)
+    journal = EventLog(path, size=1 << 20, earlier=1)
+    journal.begin("all that a model knows")
+    journal.close()
+    assert path.read_text() == before + "all that a model knows\n"
 
 
 def is_full(journal: EventLog) -> bool:
