@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+from daemon.core.job_ids import job_number
 from framework.task_folders import task_folders
 
 #: How deep and how far a folder is measured. Chosen: a job that exceeds it is not billed for the rest, only
@@ -24,6 +25,8 @@ _MOST = 100_000
 _PATIENCE = 5.0
 #: Seconds where nothing else waits.
 _MOST_PATIENCE = 60.0
+#: No daemon gives so many numbers: a folder with a higher one is no job's.
+_HIGHEST = 10**12
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -48,6 +51,11 @@ class Folders:
         for kind in ("jobs", "records"):
             with contextlib.suppress(FileNotFoundError):
                 yield from sorted(path.name for path in (self._data_dir / kind).iterdir())
+
+    def highest(self) -> int:
+        """The highest number of a job that has a folder here; 0 without any."""
+        numbers = (job_number(name) or 0 for name in self.jobs())
+        return max((number for number in numbers if number <= _HIGHEST), default=0)
 
 
 def measure(folder: Path) -> int:

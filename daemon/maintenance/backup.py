@@ -11,13 +11,13 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
 from conf.errors import ReportedError
 from conf.util.counted import counted
 from conf.util.regular_file import open_regular
-from daemon.core.job_ids import job_number
 from daemon.disk.job_folders import Folders
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.opening import opened
@@ -133,7 +133,7 @@ def restore(backup: Path, store: Path, data_dir: Path) -> tuple[GoodBackup, Path
             if _there(log := backup.with_name(f"{backup.name}-wal")):
                 _copy(log, draft.with_name(f"{draft.name}-wal"))
             copied = _checked(draft, str(backup))
-            highest = max(_highest_in(store), *_numbers(data_dir), 0)
+            highest = max(_highest_in(store), Folders(data_dir).highest())
             if copied.schema != SCHEMA_VERSION:  # as the next daemon would: older ones have no such numbers
                 opened(f"sqlite:///{draft.absolute()}", None).close()
             _raise_numbers(draft, highest)
@@ -198,7 +198,12 @@ def _put_aside(store: Path) -> Path | None:
     The store goes first: after a kill in between none is there, which daemons notice, as they would not
     notice that changes are missing which were in the log alone.
     """
-    aside = store.with_name(f"{store.name}.before-{datetime.now().astimezone():%Y%m%dT%H%M%S}")
+    name = f"{store.name}.before-{datetime.now().astimezone():%Y%m%dT%H%M%S}"
+    aside = next(
+        place
+        for place in (store.with_name(name), *(store.with_name(f"{name}-{n}") for n in count(2)))
+        if not any(map(os.path.lexists, sqlite_file.files_of(place)))
+    )
     for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             store.with_name(store.name + suffix).rename(aside.with_name(aside.name + suffix))
@@ -220,15 +225,11 @@ def _highest_in(store: Path) -> int:
     """The highest number in a store that may be damaged, or gone."""
     if not store.exists() or not store.stat().st_size:
         return 0
-    try:
-        with _opened(store) as connection:
-            return int(connection.execute("SELECT max(number) FROM jobs").fetchone()[0] or 0)
-    except (sqlite3.Error, ValueError):
-        return 0
-
-
-def _numbers(data_dir: Path) -> Iterator[int]:
-    yield from (job_number(name) or 0 for name in Folders(data_dir).jobs())
+    found = [0]
+    with contextlib.suppress(sqlite3.Error, ValueError), _opened(store) as connection:
+        for query in ("SELECT max(number) FROM jobs", "SELECT number FROM sums WHERE name = 'highest'"):
+            found += (int(number or 0) for (number,) in connection.execute(query))
+    return max(found)
 
 
 def _remove(path: Path) -> None:

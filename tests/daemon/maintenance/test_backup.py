@@ -98,6 +98,33 @@ def test_a_restored_store_goes_on_where_the_copy_was_made(store: Store, tmp_path
         assert before.execute("SELECT count(*) FROM jobs").fetchone() == (7,)
 
 
+def test_numbers_of_pruned_jobs_are_not_reused_either(store: Store, tmp_path: Path) -> None:
+    """Neither a row nor a folder is left of them: the store that is replaced knows the highest."""
+    target = tmp_path / "copy.db"
+    back_up(tmp_path / "stoker.db", target)
+    for _ in range(4):
+        record = submit(store)
+        store.changes.save(Changes((replace(record, state="finished", finished_at=9.0),), ()))
+    assert store.jobs.ended.prune([f"job-{n}" for n in range(4, 8)]) == 4
+    store.close()
+    restore(target, tmp_path / "stoker.db", tmp_path)
+    with contextlib.closing(Store(url_of(tmp_path))) as restored:
+        assert submit(restored).job.id == "job-8"
+
+
+def test_two_restores_in_a_second_replace_no_store_that_was_put_aside(store: Store, tmp_path: Path) -> None:
+    """The second would put the copy in the place of the store that the first has put aside."""
+    target = tmp_path / "copy.db"
+    back_up(tmp_path / "stoker.db", target)
+    submit(store)
+    store.close()
+    places = [restore(target, tmp_path / "stoker.db", tmp_path)[1] for _ in range(3)]
+    assert len(set(places)) == 3
+    assert places[0] is not None
+    with contextlib.closing(sqlite3.connect(places[0])) as before:
+        assert before.execute("SELECT count(*) FROM jobs").fetchone() == (4,)
+
+
 @pytest.mark.parametrize("dump", sorted((Path(__file__).parents[1] / "store/stores").glob("*.sql")))
 def test_a_copy_of_an_earlier_stoker_reuses_no_number_either(
     store: Store, tmp_path: Path, dump: Path
