@@ -18,6 +18,7 @@ from conf.auto_bounds import is_auto
 from conf.errors import ReportedError
 from conf.units import memory_mib, resources_of, resources_text, seconds
 from conf.util.counted import counted
+from conf.util.whole_file import replacing
 from profiles.workloads.workload import Workload, WorkloadJob, workload_of
 
 #: Type of each column by its name, and a job's default where an optional one is empty or missing.
@@ -90,7 +91,8 @@ def read_workload(path: Path) -> Workload:
 def write_workload(workload: Workload, path: Path) -> None:
     """Write a .csv or .parquet file that `read_workload` reads back the same."""
     writer = _chosen(path, {".csv": _write_csv, ".parquet": _write_parquet})
-    writer(workload, path)
+    with replacing(path) as draft:
+        writer(workload, draft)
 
 
 def open_text(path: Path) -> str:

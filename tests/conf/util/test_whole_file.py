@@ -1,11 +1,12 @@
 """Files that are written in one step."""
 
+import os
 import resource
 from pathlib import Path
 
 import pytest
 
-from conf.util.whole_file import write_whole
+from conf.util.whole_file import replacing, write_whole
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -33,3 +34,32 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_command_that_is_ended_leaves_no_half_file(tmp_path: Path) -> None:
+    """The file before stays, with its mode; a link stays one, and a device is written to."""
+    path, link = tmp_path / "jobs.csv", tmp_path / "link.csv"
+    with replacing(path) as draft:
+        draft.write_text("first")
+        assert not path.exists()
+        assert draft.suffix == ".csv"
+    mask = os.umask(0o022)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+    path.chmod(0o640)
+    link.symlink_to(path)
+
+    def ended() -> None:
+        with replacing(link) as draft:
+            draft.write_text("sec")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ended()
+    assert path.read_text() == "first"
+    with replacing(link) as draft:
+        draft.write_text("second")
+    assert (path.read_text(), link.is_symlink(), path.stat().st_mode & 0o777) == ("second", True, 0o640)
+    with replacing(Path("/dev/null")) as draft:
+        draft.write_text("nothing")
+    assert sorted(tmp_path.iterdir()) == [path, link]
