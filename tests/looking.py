@@ -45,7 +45,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/disk/run_as.py", "_open"),
     *_in("daemon/disk/crash_mark.py", "end"),
     *_in("daemon/server.py", "_data_dir"),
-    *_in("daemon/store/rows/sqlite_file.py", "note sync_folder lost _has_log _foreign"),
+    *_in("daemon/store/rows/sqlite_file.py", "note sync_folder lost _has_log _foreign _log_fault"),
     *_in(
         "daemon/disk/uploads.py",
         "status use look check_sizes path sweep _is_old _take _unlink _room _entries _sync",

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from conf.util.regular_file import open_regular
+from daemon.store.rows.wal_log import damaged_at
 
 _MAGIC = b"SQLite format 3\0"
 #: How a rollback journal ends that names another file, which SQLite deletes after it has rolled back.
@@ -49,7 +50,24 @@ def fault(path: Path) -> str:
     # Pages not yet moved here from the log beside it may exceed the file's.
     if size < pages * page and header[24:28] == header[92:96] and not _has_log(path):
         return f"is corrupt: cut off after {size} of {pages * page} bytes; {_RESTORE}"
-    return ""
+    return _log_fault(path)
+
+
+def _log_fault(path: Path) -> str:
+    """Fault of the log beside a store, of which SQLite would read a part only, and forget the rest."""
+    log = _log_of(path.resolve())
+    try:
+        at = damaged_at(log)
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        return f"cannot be used: {log}: {getattr(error, 'strerror', None) or error}"
+    if at is None:
+        return ""
+    return (
+        f"is corrupt: {log} was changed at byte {at}, and the transactions behind would be forgotten; "
+        f"{_RESTORE}, or forget them: truncate --size={at} {log}"
+    )
 
 
 def _foreign(path: Path) -> str:
@@ -115,6 +133,10 @@ def lost(path: Path) -> str:
     return f"{what}, but had been made{since}; {_RESTORE}, {otherwise}"
 
 
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + BESIDE[0])
+
+
 def _has_log(path: Path) -> bool:
-    log = path.with_name(path.name + "-wal")
+    log = _log_of(path)
     return log.exists() and log.stat().st_size > 0

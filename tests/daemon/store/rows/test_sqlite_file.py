@@ -2,8 +2,11 @@
 
 import contextlib
 import os
+import re
+import shutil
 import sqlite3
 import struct
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
 from daemon.store.rows.sqlite_file import BESIDE
+from daemon.store.rows.wal_log import damaged_at
 from tests.daemon.store.test_job_store import submit, url_of
 
 
@@ -73,6 +77,88 @@ def test_a_daemon_that_died_at_its_very_first_start_starts_again(tmp_path: Path)
     (tmp_path / "stoker.db").touch()
     with contextlib.closing(Store(url_of(tmp_path))) as store:
         assert submit(store).job.id == "job-1"
+
+
+def killed(folder: Path, jobs: int) -> Path:
+    """The log that a daemon of a store with so many jobs leaves when it is killed, beside its store."""
+    with contextlib.closing(Store(url_of(folder))) as store:
+        for _ in range(jobs):
+            submit(store)
+        (folder / "killed").mkdir()
+        for name in ("stoker.db", "stoker.db-wal", "stoker.db.made"):
+            shutil.copy(folder / name, folder / "killed")
+    return folder / "killed/stoker.db-wal"
+
+
+@pytest.mark.parametrize("at", [0, 9, 17, 24, 33, 41, 50, 56 + 2000])
+def test_a_log_with_a_flipped_bit_is_refused(tmp_path: Path, at: int) -> None:
+    """SQLite reads it up to there, and forgets all accepted jobs behind without a word.
+
+    In its header, or in number, salt, checksum and page of a frame in its middle.
+    """
+    log = killed(tmp_path, jobs=8)
+    content = bytearray(log.read_bytes())
+    frame = 24 + 4096
+    place = at if at < 32 else at + frame * (len(content) // frame // 2)
+    content[place] ^= 4
+    log.write_bytes(content)
+    with pytest.raises(StoreError, match=r"stoker\.db-wal was changed at byte (\d+), and the") as error:
+        Store(url_of(log.parent))
+    assert log.read_bytes() == content
+    found = re.search("truncate --size=([0-9]+)", str(error.value))
+    assert found is not None
+    os.truncate(log, int(found[1]))
+    if at < 32:
+        return  # of so young a store nothing is left
+    with contextlib.closing(Store(url_of(log.parent))) as store:
+        assert len(store.jobs.page()) < 8
+
+
+def test_the_end_of_a_log_may_be_missing(tmp_path: Path) -> None:
+    """As much of the last transaction as came to the disk before the machine went down, in any order."""
+    log = killed(tmp_path, jobs=4)
+    content = log.read_bytes()
+    assert damaged_at(log) is None
+    frame = 24 + 4096
+    for cut in (1, frame - 1, frame + 5):
+        log.write_bytes(content[:-cut])
+        assert damaged_at(log) is None
+    log.write_bytes(content[: -2 * frame] + bytes(frame) + content[-frame:])
+    assert damaged_at(log) is None
+    log.write_bytes(bytes(len(content)))
+    assert damaged_at(log) is None
+
+
+def test_a_log_that_begins_again_is_good(tmp_path: Path) -> None:
+    """Behind its end are transactions of the log before it, which are in the store's file."""
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+        for _ in range(6):
+            submit(store)
+        with store.database.read() as connection:
+            connection.exec_driver_sql("COMMIT")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(RESTART)")
+            connection.exec_driver_sql("BEGIN")
+        submit(store)
+        assert damaged_at(tmp_path / "stoker.db-wal") is None
+
+
+def test_a_log_is_read_while_a_daemon_writes_it(tmp_path: Path) -> None:
+    """A frame that is half written is no damage."""
+    stopping = threading.Event()
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+
+        def write() -> None:
+            while not stopping.is_set():
+                submit(store)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            for _ in range(20):
+                assert damaged_at(tmp_path / "stoker.db-wal") is None
+        finally:
+            stopping.set()
+            thread.join()
 
 
 def test_a_store_whose_log_holds_the_newest_pages_is_good(tmp_path: Path) -> None:
