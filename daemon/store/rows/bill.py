@@ -46,6 +46,8 @@ DETAILS: Mapping[By, sa.Table] = MappingProxyType(
 _TABLES = (charged_days, charged_jobs, charged_groups, charged_vms, charged_pools)
 #: Dollars below which what is left of a sum is an error of rounding.
 _DUST = 1e-9
+#: Of a sum, and dollars: tables that differ by less differ by rounding.
+_SAME = 1e-6
 #: The place of a use among those of a day.
 USE_KEY = ("vm", "job", "pool", "type", "owner", "queue", "policy", "kind")
 _NO_USE: Row = {"vm": "", "job": ""}
@@ -298,6 +300,36 @@ def by_pool(connection: Connection) -> dict[tuple[str, str], float]:
     columns = charged_pools.c
     found = connection.execute(sa.select(columns.kind, columns.pool, columns.dollars))
     return {(kind, pool): float(dollars) for kind, pool, dollars in found}
+
+
+# ---- checks ------------------------------------------------------------------------------------------
+
+
+def disagreements(connection: Connection) -> list[str]:
+    """Kinds and days of which the tables, each with all dollars, have other sums: a disk has changed one."""
+    days: dict[tuple[str, str], dict[str, float]] = {}
+    kinds: dict[str, dict[str, float]] = {}
+    for table in _TABLES:
+        of, total = table.c, sa.func.total if connection.dialect.name == "sqlite" else sa.func.sum
+        by = (of.day, of.kind) if "day" in of else (of.kind,)
+        for *key, dollars in connection.execute(sa.select(*by, total(of.dollars)).group_by(*by)):
+            if "day" in of:
+                days.setdefault((str(key[0]), str(key[1])), {})[table.name] = float(dollars)
+            if table in (charged_days, charged_pools):
+                kept = kinds.setdefault(str(key[-1]), {})
+                kept[table.name] = kept.get(table.name, 0.0) + float(dollars)
+    detailed = [table.name for table in _TABLES if table is not charged_pools]
+    found = [_disagree(f"{kind} of {day}", sums, detailed) for (day, kind), sums in sorted(days.items())]
+    both = [charged_days.name, charged_pools.name]
+    found += [_disagree(f"{kind} of all days", sums, both) for kind, sums in sorted(kinds.items())]
+    return [each for each in found if each]
+
+
+def _disagree(what: str, sums: Mapping[str, float], tables: Sequence[str]) -> str:
+    dollars = [sums.get(name, 0.0) for name in tables]
+    if max(dollars) - min(dollars) <= _SAME * (1.0 + abs(dollars[0])):
+        return ""
+    return f"{what}: " + ", ".join(f"{name} {paid:.6g}" for name, paid in zip(tables, dollars, strict=True))
 
 
 # ---- pruning -----------------------------------------------------------------------------------------

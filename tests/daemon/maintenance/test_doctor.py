@@ -121,6 +121,7 @@ def test_what_follows_from_records_is_made_anew(folder: Path, statement: str, ch
         ("DELETE FROM jobs WHERE number = 2", "references"),
         ("INSERT OR REPLACE INTO facts VALUES ('term', 'x')", "terms"),
         ("UPDATE facts SET value = '999' WHERE key = 'schema'", "schema"),
+        ("INSERT INTO charged_pools VALUES ('p', 'used', 0.5)", "bill"),
         ("UPDATE facts SET value = x'ff00' WHERE key = 'schema'", "schema"),
     ],
 )

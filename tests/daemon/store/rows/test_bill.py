@@ -14,7 +14,7 @@ from conf.schema import JobSpec
 from daemon.leadership.leader_session import LeaderSession
 from daemon.store.job_store import Store
 from daemon.store.rows import tables
-from daemon.store.rows.bill import _TABLES, AskedBill, Bill, By
+from daemon.store.rows.bill import _TABLES, AskedBill, Bill, By, disagreements
 from daemon.store.rows.database import StoreError
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import JobRecord
@@ -219,3 +219,21 @@ def test_what_is_asked_again_and_again_is_short(store: Store) -> None:
     counts = {"charged_days": 2, "charged_groups": 2, "charged_pools": 1}
     assert found == {**counts, "charged_jobs": 200, "charged_vms": 14}
     assert store.vms.bill_by_pool() == {("used", ""): 100.0}
+
+
+@pytest.mark.parametrize("table", _TABLES, ids=lambda table: table.name)
+def test_dollars_that_a_disk_has_changed_are_told(store: Store, table: sa.Table) -> None:
+    """Each table has all dollars: they have no checksum, but one that was changed differs from the others."""
+    kinds: tuple[Kind, ...] = ("used", "idle", "covered")
+    for n in range(30):
+        save(store, Charge(f"2026-11-{1 + n % 9:02d}", f"vm-{n % 4}", "p", "m", f"job-{n}", "u", "q", "ff",
+                           kinds[n % 3], 0.1 + n / 7, "g"))  # fmt: skip
+    store.vms.forget_details("2026-11-05")
+    with store.database.read() as connection:
+        assert disagreements(connection) == []
+    change = sa.update(table).where(table.c.kind == "used").values(dollars=table.c.dollars * 2)
+    store.database.write(lambda connection: connection.execute(change))
+    with store.database.read() as connection:
+        (first, *_) = disagreements(connection)
+    assert first.startswith("used of ")
+    assert table.name in first
