@@ -52,7 +52,7 @@ class Doctor:
         provider: Callable[[], Provider] | None = None,
         place: Mapping[str, str] | None = None,
     ) -> None:
-        """`progress` receives each check's name and count so far; `provider` makes that of VMs, at `place`."""
+        """`progress` gets each check and its count so far; `provider` makes that of VMs, which is at `place`."""
         self._provider, self._place = provider, place
         self._url = url
         self._exam = Examination(data_dir, repair=repair, progress=progress)

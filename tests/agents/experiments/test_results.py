@@ -22,6 +22,7 @@ ELSEWHERE = {
     "audit-first": "stoker profile audit",
     "estimates-live": "stoker up",
     "fidelity": "stoker profile validate",
+    "memory": "stoker profile memory",
     "real": "stoker profile compare",
     "shapes": "stoker reproduce shapes",
     "sizes": "stoker profile compare",

@@ -56,12 +56,12 @@ def refusals(guarded: GuardedProvider) -> set[str]:
         guarded.prices,
         guarded.notices,
     )
-    kinds = set()
+    kinds: set[str] = set()
     for call in calls:
         with pytest.raises(
             ProviderError, match=r"^1 VM, such as general-1\.17, may be open at ec2 \("
         ) as error:
-            call()  # type: ignore[operator]
+            call()
         kinds.add(error.value.kind)
     return kinds
 
