@@ -21,6 +21,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/scheduler/command_executor.py", "_open"),
     *_in("daemon/store/rows/events.py", "read"),
     *_in("daemon/store/queries/job_pages.py", "_few"),
+    *_in("daemon/vms/provider_guard.py", "open"),
     *_in("daemon/vms/vm_provisioner.py", "_open"),
     *_in("daemon/store/queries/ended_jobs.py", "<module>"),
     *_in("daemon/store/job_store.py", "during"),

@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).parents[1]
 #: Bounds of a file, of a folder's own modules, and of modules of ours that one imports.
 MOST_LINES, MOST_MODULES, MOST_IMPORTS = 600, 15, 15
 #: Folders of one kind of thing, so many of which there are.
-LARGE_FOLDERS = {"daemon/store/rows": 19, "environment/kernel": 20}
+LARGE_FOLDERS = {"daemon/store/rows": 20, "environment/kernel": 20}
 #: Modules that import more than that today: these numbers may fall, and none may join them.
 MANY_IMPORTS = {
     "daemon/cli/operate/maintenance.py": 16,

@@ -7,13 +7,18 @@ not be read. The copies are removed with the job's other records.
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import randbelow
 
-from daemon.disk.job_folders import remove
+import structlog
+
+from daemon.disk.job_folders import Folders, remove
 from framework.host.untrusted_files import read_part, read_tail
 from framework.substrate import Sandbox, read_end
+
+log = structlog.get_logger("service")
 
 STREAMS = ("stdout", "stderr")
 #: Bytes of each stream of a task, and of all tasks of a job; each task gets so much in any case.
@@ -129,3 +134,15 @@ def _write(path: Path, data: bytes) -> None:
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(data)
     draft.rename(path)
+
+
+def skip_lost_jobs(skip: Callable[[int], int], data_dir: Path) -> None:
+    """Give no job a number that has a folder here: the driver of a lost job would be taken for its own.
+
+    `skip` takes the highest number of a folder, and returns the highest that the store gave before. A store
+    loses its last jobs where it was replaced by an older copy, or its disk or server lost writes.
+    """
+    highest = Folders(data_dir).highest()
+    if (last := skip(highest)) < highest:
+        text = "the job store has lost jobs: it knows none as new as folders here; no number is given again"
+        log.error(text, newest_in_store=last, newest_folder=highest)

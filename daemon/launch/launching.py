@@ -3,12 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import structlog
-
 from daemon.core.event_queue import Inbox
 from daemon.core.status import WITH_DRIVER
-from daemon.disk.job_folders import Folders
-from daemon.disk.log_archive import KeptLogs
+from daemon.disk.log_archive import KeptLogs, skip_lost_jobs
 from daemon.launch.decommissioning import Decommissioning
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
@@ -21,8 +18,6 @@ from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.vms.job_registry import Changes
 from framework.spark import DriverUi
 from framework.substrate import Emit, Sandbox, Substrate
-
-log = structlog.get_logger("service")
 
 
 class Launching:
@@ -46,7 +41,7 @@ class Launching:
         With `requeues`, jobs of lost drivers are queued again.
         """
         self._store, self._model = store, model
-        _skip_lost_jobs(store, data_dir)
+        skip_lost_jobs(store.jobs.new.skip, data_dir)
         archive = KeptLogs(data_dir)
         self.launcher = launcher
         self.collector = LogKeeper(archive, launcher, store, self._sandbox, inbox.put)
@@ -111,14 +106,3 @@ class Launching:
         self.collector.close()
         self.memory.close()
         self._decommissioning.close()
-
-
-def _skip_lost_jobs(store: Store, data_dir: Path) -> None:
-    """Give no job a number that has a folder here: the driver of a lost job would be taken for its own.
-
-    A store loses its last jobs where it was replaced by an older copy, or its disk or server lost writes.
-    """
-    highest = Folders(data_dir).highest()
-    if (last := store.jobs.new.skip(highest)) < highest:
-        text = "the job store has lost jobs: it knows none as new as folders here; no number is given again"
-        log.error(text, newest_in_store=last, newest_folder=highest)

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from urllib.parse import quote
 
@@ -201,7 +201,7 @@ def _put_aside(store: Path) -> Path | None:
     name = f"{store.name}.before-{datetime.now().astimezone():%Y%m%dT%H%M%S}"
     aside = next(
         place
-        for place in (store.with_name(name), *(store.with_name(f"{name}-{n}") for n in count(2)))
+        for place in map(store.with_name, chain((name,), (f"{name}-{number}" for number in count(2))))
         if not any(map(os.path.lexists, sqlite_file.files_of(place)))
     )
     for suffix in ("", "-wal", "-shm"):

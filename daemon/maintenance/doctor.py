@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from daemon.core import job_ids
 from daemon.maintenance.doctor_report import DoctorReport, Examination
 from daemon.maintenance.host_checks import (
+    look_at_bill,
     look_at_event_logs,
     look_at_facts,
     look_at_folders,
@@ -24,7 +25,7 @@ from daemon.maintenance.host_checks import (
     look_at_provider,
 )
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
-from daemon.store.rows import bill, job_rows, sqlite_file
+from daemon.store.rows import job_rows, sqlite_file
 from daemon.store.rows.comparisons import read_comparison
 from daemon.store.rows.damaged_rows import Damages, put_aside
 from daemon.store.rows.database import Database, StoreError
@@ -52,7 +53,7 @@ class Doctor:
         provider: Callable[[], Provider] | None = None,
         place: Mapping[str, str] | None = None,
     ) -> None:
-        """`progress` gets each check and its count so far; `provider` makes that of VMs, which is at `place`."""
+        """`progress` gets each check and its count so far; `provider` makes that of VMs, at `place`."""
         self._provider, self._place = provider, place
         self._url = url
         self._exam = Examination(data_dir, repair=repair, progress=progress)
@@ -167,7 +168,7 @@ class Doctor:
                 sealed.look(damages, key, row.record)
         self._tell_of_rows(database, damages, wrong_columns)
         self._look_at_sums(database, states)
-        self._look_at_bill(database)
+        look_at_bill(self._exam, database)
         self._look_at_term(database)
         look_at_facts(self._exam, database)
         if self._place is not None:
@@ -247,14 +248,6 @@ class Doctor:
                 if right != {row[0]: row[1] for row in connection.execute(query)}:
                     return True
         return False
-
-    def _look_at_bill(self, database: Database) -> None:
-        self._exam.progress("bill", 0)
-        with database.read() as connection:
-            found = bill.disagreements(connection)
-        self._exam.count("bill")
-        advice = "compare with your cloud's bill; a backup of before the change has the right dollars"
-        self._exam.find_all("bill", [f"dollars of {each}" for each in found], advice)
 
     def _look_at_term(self, database: Database) -> None:
         self._exam.count("terms")

@@ -21,6 +21,7 @@ from daemon.core import job_ids
 from daemon.disk.job_folders import Folders
 from daemon.maintenance.doctor_report import DoctorFinding, DoctorReport, Examination
 from daemon.store.facts import OBJECTS, decoded, fact_values
+from daemon.store.rows import bill
 from daemon.store.rows.database import Database
 from daemon.store.rows.tables import facts, leases
 from daemon.vms.provider_guard import FACT, differ, told
@@ -136,6 +137,16 @@ def look_at_provider(exam: Examination, provider: Callable[[], Provider] | None)
     except (ConfigError, ProviderError) as error:
         advice = "until it does, no VM is opened, and none that is open is known to be closed"
         exam.find("provider", f"it does not list its VMs: {error}", advice)
+
+
+def look_at_bill(exam: Examination, database: Database) -> None:
+    """Check that the tables of the bill have the same dollars."""
+    exam.progress("bill", 0)
+    with database.read() as connection:
+        found = bill.disagreements(connection)
+    exam.count("bill")
+    advice = "compare with your cloud's bill; a backup of before the change has the right dollars"
+    exam.find_all("bill", [f"dollars of {each}" for each in found], advice)
 
 
 def look_at_place(exam: Examination, database: Database, here: Mapping[str, str]) -> None:

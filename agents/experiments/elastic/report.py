@@ -1,9 +1,10 @@
-"""The report on elastic VMs: tables, the main findings, and the picture. `runs.py` makes the runs."""
+"""The reports on elastic VMs, and on moves there: tables, findings, a picture. `runs.py` makes the runs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
-from agents.experiments.elastic.runs import ElasticRun, play, scenes, with_every_keeper
+from agents.experiments.elastic.runs import ElasticRun, play, scenes, with_every_keeper, with_moves
 from agents.experiments.elastic.setups import EVERY_KEEPER, EVERY_POLICY
 from agents.experiments.paired import (
     LEAST_PAIRS,
@@ -16,6 +17,7 @@ from agents.experiments.paired import (
 )
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
+from conf.defaults import DRAIN_SECONDS
 from conf.util.counted import counted
 
 #: By number of a run the title and the digits.
@@ -265,4 +267,89 @@ favours the partner. The policies judged below a table were chosen beforehand: `
 includes charges beyond the time a VM was open. The rest of the bill is for VMs with executors, including
 their unused resources. The bound ignores boots and jobs that pack badly. A few of Alibaba's tasks last for
 weeks, which no policy knows in advance: the VMs that these keep open make up most of the bill.
+"""
+
+
+#: Aims for the Facebook day: to pay so much less with moves, and to repeat at most so much work, per cent.
+_MOVES_LESS, _MOVES_REPEATED = 0.05, 0.5
+_MOVES_DAY = "Facebook day, moves"
+
+
+def report_moves(folder: Path, seeds: SeedRange, runner: Runner, jobs: int | None = None) -> Path:
+    """Run the comparison and write moves.md into the folder; returns the path.
+
+    `jobs` is another number of jobs of every workload, the first ones of a day.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = play(with_moves(), seeds, runner, jobs)
+    asked = seeds.option + (f" --jobs {jobs}" if jobs else "")
+    parts = [
+        _MOVES_HEAD.format(count=len(seeds), asked=asked, seeds=seeds, method=METHOD, drain=DRAIN_SECONDS)
+    ]
+    rows, findings = list[str](), list[str]()
+    for scene in with_moves():
+        least = LEAST_PAIRS if scene.seeds >= LEAST_PAIRS else LEAST_WINDOWS
+        for boot in scene.boots:
+            found = averages([run for run in runs if (run.scene, run.boot) == (scene.name, boot)])
+            for stays, moves in list(pairwise(found))[::2]:
+                one, other = found[moves], found[stays]
+                bill, completion = (difference(one[of], other[of], least) for of in ("bill", "completion"))
+                cells = [
+                    f"{scene.name.removesuffix(', moves')}, {boot} s",
+                    f"`{stays.partition(',')[0]}`",
+                    f"{other['bill'].mean:,.2f}",
+                    f"{one['bill'].mean:,.2f}",
+                    f"{bill}",
+                    f"{completion}",
+                    f"{one['moved'].mean:,.0f}",
+                    f"{one['repeated'].mean:.2f} %",
+                ]
+                rows.append(f"| {' | '.join(cells)} |")
+                if scene.name == _MOVES_DAY:
+                    most = one["repeated"].mean
+                    findings.append(
+                        f"* Facebook day, boots of {boot} s: bill {told(bill, 'less', 'more')}; "
+                        f"{_MOVES_LESS:.0%} less is "
+                        f"{verdict(bill.at_most(-_MOVES_LESS), 'reached', 'missed')}. {most:.2f} % of the "
+                        f"work is repeated; at most {_MOVES_REPEATED} % is "
+                        f"{verdict(most <= _MOVES_REPEATED, 'reached', 'missed')}."
+                    )
+    parts += [*findings, "", *_moves_table(rows), _MOVES_LIMITS]
+    path = folder / "moves.md"
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+def _moves_table(rows: list[str]) -> Iterator[str]:
+    titles = [
+        "workload, boots",
+        "policy",
+        "bill ($)",
+        "with moves",
+        "bill",
+        "completion",
+        "moved",
+        "repeated",
+    ]
+    yield f"| {' | '.join(titles)} |"
+    yield "|---|---|" + "---:|" * (len(titles) - 2)
+    yield from rows
+    yield ""
+
+
+_MOVES_HEAD = """# VMs that are emptied while jobs run
+
+```console
+$ stoker reproduce moves --seeds {count}{asked}
+```
+
+Each policy with the idle policy `planned`, once with executors that stay where they are, once with
+`--consolidate fitting` ([Moves](../elastic.md#moves)): a VM is emptied whose executors fit on other VMs in
+use, where that saves more, by beliefs, than {drain:g} s of draining, repeated work and longer use of other
+VMs cost. Truth: the profile's durations; belief 0.2. Seeds: {seeds}. {method}
+"""
+
+_MOVES_LIMITS = """*Moved* are executors of a run, *repeated* is the share of all work that is done again, both
+on average. Draining is charged in full: a VM that is emptied is paid for and used by nobody meanwhile. Jobs
+of these workloads last some minutes, in which a VM less can be paid for; jobs of hours leave more.
 """

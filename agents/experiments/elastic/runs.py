@@ -24,7 +24,6 @@ from agents.experiments.seed_register import SeedRange, refuse_used
 from agents.experiments.seeded_workload import SeededWorkload
 from agents.registry import create
 from conf.schema.workload import Alibaba, Facebook, Poisson, WorkloadSpec
-from conf.units import SECONDS_PER_HOUR
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of, refusals
 from environment.pools import BREAK_EVEN, IdleTimeout, Terms
@@ -216,8 +215,7 @@ def play_one(scene: ElasticScene, boot: int, setup: Setup, seed: int, jobs: int 
 
 def _numbers(result: Result) -> dict[str, float]:
     bill = result.bill
-    seconds = (job.size.cpus * job.executors * (job.ended_at - job.started_at) for job in result.jobs)
-    work = math.fsum(seconds) / SECONDS_PER_HOUR
+    work = result.core_hours
     return {
         "bill": bill.total,
         "completion": result.average_completion,

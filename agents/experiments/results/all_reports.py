@@ -9,7 +9,6 @@ from pathlib import Path
 
 from agents.experiments import belief_report, reports
 from agents.experiments.decisions import report as decisions
-from agents.experiments.elastic import moves
 from agents.experiments.elastic import report as elastic
 from agents.experiments.estimates import report as estimates
 from agents.experiments.islam2022 import report as islam2022
@@ -80,8 +79,8 @@ REPORTS = (
     ResultsReport(
         "moves",
         20.0,
-        moves.report,
-        lambda folder, seeds, runner: moves.report(folder, seeds, runner, _QUICK_JOBS),
+        elastic.report_moves,
+        lambda folder, seeds, runner: elastic.report_moves(folder, seeds, runner, _QUICK_JOBS),
     ),
     ResultsReport(
         "sharing",

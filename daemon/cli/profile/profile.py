@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from stoker.characters import visible
 
-from conf.util.whole_file import replacing
-from daemon.cli.shared.errors import CommandError, naming, writing
+from daemon.cli.shared.errors import CommandError, naming, writing, writing_whole
 from daemon.cli.shared.options import RESULTS, Ca, Output, TokenFile, connect, print_json
 from daemon.cli.shared.progress import progress_bar
 
@@ -206,7 +205,7 @@ def export(
     if out is None:
         print(text, end="")
         return
-    with writing(out), replacing(out) as draft:
+    with writing_whole(out) as draft:
         draft.write_text(text, encoding="utf-8")
     print(f"profiles of {', '.join(found)} written to {out}")
 

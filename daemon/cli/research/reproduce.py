@@ -174,9 +174,9 @@ def moves(out: ReportFolder = RESULTS, seeds: Seeds = 12, seed: FirstSeed = None
     Example: stoker reproduce moves --seeds 2
     """
     with reproducing(out, "moves", seeds, seed) as this:
-        from agents.experiments.elastic.moves import report
+        from agents.experiments.elastic.report import report_moves
 
-        this.written = report(out, this.seeds, this.runner, jobs)
+        this.written = report_moves(out, this.seeds, this.runner, jobs)
 
 
 @reproduce.command("decisions")

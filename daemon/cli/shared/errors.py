@@ -10,6 +10,7 @@ import typer
 from typer.exceptions import TyperException
 
 from conf.errors import ReportedError
+from conf.util.whole_file import replacing
 
 #: Bad input, or no daemon to talk to.
 BAD_INPUT = 2
@@ -56,6 +57,13 @@ def writing(out: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise CommandError(f"--out {out}: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def writing_whole(out: Path) -> Iterator[Path]:
+    """Yield where to write what takes the place of --out when it is complete; CommandError as `writing`."""
+    with writing(out), replacing(out) as draft:
+        yield draft
 
 
 #: Packages that not every install has, by their module: the part that needs them, and the lock file that has

@@ -1,5 +1,6 @@
 """Results of a simulated run: job by job, VM by VM, decision by decision, and in sum. All are values."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -109,6 +110,12 @@ class Result:
     cut_short: int = 0
     #: How many decisions a guard took in place of a learned policy.
     guarded: int = 0
+
+    @property
+    def core_hours(self) -> float:
+        """Work of all jobs: cores of their executors as requested, for as long as they ran."""
+        seconds = (job.size.cpus * job.executors * (job.ended_at - job.started_at) for job in self.jobs)
+        return math.fsum(seconds) / SECONDS_PER_HOUR
 
     @property
     def cost_over_bound(self) -> float | None:
