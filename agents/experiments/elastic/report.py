@@ -349,7 +349,7 @@ use, where that saves more, by beliefs, than {drain:g} s of draining, repeated w
 VMs cost. Truth: the profile's durations; belief 0.2. Seeds: {seeds}. {method}
 """
 
-_MOVES_LIMITS = """*Moved* are executors of a run, *repeated* is the share of all work that is done again, both
-on average. Draining is charged in full: a VM that is emptied is paid for and used by nobody meanwhile. Jobs
-of these workloads last some minutes, in which a VM less can be paid for; jobs of hours leave more.
+_MOVES_LIMITS = """*Moved* are executors of a run, *repeated* is the share of all work that is done again,
+both on average. Draining is charged in full: a VM that is emptied is paid for and used by nobody meanwhile.
+Jobs of these workloads last some minutes, in which a VM less can be paid for; jobs of hours leave more.
 """
