@@ -171,6 +171,8 @@ class SimulatedConsolidation:
         candidates.sort(key=lambda vm: -worth[vm])
         # A VM that closes by another move, and is already empty, is left out until that move is made.
         opens = self._alive() & self._pool & ~is_open & ~self._in_moves()
+        if left_out := self._cluster.not_opened():
+            opens &= np.array([vm.id not in left_out for vm in self._vms])
         there, use = up, None
         if self._rule.name == "fitting":
             opens[:], there, use = False, up | (self._alive() & ~self._pool), self._use(prices)
