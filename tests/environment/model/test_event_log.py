@@ -13,7 +13,7 @@ from environment.model.event_log import decode, encode, replay
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages.records import JobRecord
-from environment.pools import IdleTimeout
+from environment.pools import Consolidation, IdleTimeout
 from environment.resources import Resources
 from tests.builders import make_job, make_vm, make_vms
 from tests.environment.model.walks.random_walks import Chaos
@@ -26,6 +26,16 @@ AMOUNTS = st.dictionaries(NAMES, st.integers(1, 10**15)).map(Resources)
 st.register_type_strategy(Resources, AMOUNTS)
 st.register_type_strategy(
     IdleTimeout, st.builds(IdleTimeout, st.sampled_from(["none", "timeout", "forecast"]), st.floats(0, 1e9))
+)
+st.register_type_strategy(
+    Consolidation,
+    st.builds(
+        Consolidation,
+        st.sampled_from(["none", "fitting"]),
+        st.floats(0, 1e9),
+        st.booleans(),
+        st.none() | st.integers(1, 1000),
+    ),
 )
 
 KINDS: list[type[ev.Event | cmd.Command]] = [
