@@ -7,7 +7,7 @@ replacements are reserved on the VMs that take them, by `reservations.py`.
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -30,7 +30,6 @@ from environment.model.jobs.job_parts import JobParts
 from environment.model.messages.events import Placement
 from environment.model.messages.lease import Lease
 from environment.model.messages.options import ModelOptions
-from environment.model.messages.records import ExecutorRecord
 from environment.model.messages.snapshot import MovesSnapshot
 from environment.model.tasks.task_parts import TaskParts
 from environment.model.vms.vm_parts import VmParts
@@ -114,13 +113,15 @@ class VmMoves:
         best, most_gained = None, 0.0
         for closes in in_turn([*on], most):
             executors = [each for index in closes for each in on[index]]
+            if not self._allowed(len(executors)):
+                continue
             stay = there.copy()
             stay[list(closes)] = False
             to, rest, longer = packed(executors, free, stay, barred, use)
-            if rest or not self._allowed(len(executors)):
+            if rest:
                 continue
             of = {index: leases[index] for index in closes}
-            gained = self._gains(of, executors, use, longer)
+            gained = self._gains(of, use, longer)
             if gained > most_gained:
                 best, most_gained = _EmptiedVms([*of.values()], to), gained
         return best
@@ -181,17 +182,14 @@ class VmMoves:
             return False
         return self._jvms is None or sum(1 for _ in self._roster.all_open()) + executors <= self._jvms
 
-    def _gains(
-        self, closes: Mapping[int, Lease], executors: Sequence[_Executor], use: VmUse[str], longer: float
-    ) -> float:
+    def _gains(self, closes: Mapping[int, Lease], use: VmUse[str], longer: float) -> float:
         """Dollars that it saves by beliefs to close VMs, by index, less draining and repeated work."""
         now, repeated = self._turn.now, 0.0
-        for each in executors:
-            job, task = self._roster.job(each.job), self._task(each)
-            if job is None or task is None:
-                return 0.0
-            worked = now - (now if task.running_at is None else task.running_at)
-            repeated += job.job.rework.drained * worked * task.resources.cpus
+        for task_id in (each for lease in closes.values() for each in self._ledger.task_ids(lease.vm_id)):
+            task = self._roster.task(task_id)
+            if task is not None and task.running_at is not None:
+                rework = self._roster.job_of(task).job.rework.drained
+                repeated += rework * (now - task.running_at) * task.resources.cpus
         saved = math.fsum(
             lease.vm.price_per_hour * (float(use.until[index]) - now - DRAIN_SECONDS)
             for index, lease in closes.items()
@@ -216,11 +214,6 @@ class VmMoves:
                 on = tuple(view.vms[to[task.number]].id for task in tasks if task.number is not None)
                 sizes = tuple(task.resources for task in tasks)
                 self._decisions.keep(job, Placement(job_id, on, None, sizes, tasks[0].profile))
-
-    def _task(self, executor: _Executor) -> ExecutorRecord | None:
-        job = self._roster.job(executor.job)
-        own = [] if job is None else self._roster.executors(job)
-        return next((task for task in own if task.number == executor.number), None)
 
 
 def _is_open(lease: Lease) -> bool:

@@ -1,6 +1,7 @@
 """VMs of pools that are emptied: executors move to VMs in use, where that saves dollars and nobody waits."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,10 @@ from tests.environment.two_worlds.world import launched, names
 FITTING = Consolidation("fitting")
 
 
-def of(number: int, executors: int, **more: object) -> Job:
+def of(number: int, executors: int, **more: Any) -> Job:
     """A job of executors with one cpu, believed to take an hour."""
     job = make_job(f"job-{number}", executors, expected_duration=3600.0)
-    return replace(job, **more)  # type: ignore[arg-type]
+    return replace(job, **more)
 
 
 def world(*jobs: Job, rule: Consolidation = FITTING) -> ElasticWorld:
