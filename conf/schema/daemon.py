@@ -232,7 +232,7 @@ class Moves(Strict):
     """Executors that are moved so that VMs of pools close, where that saves more than it costs."""
 
     rule: Literal["none", "fitting"] = "none"
-    """`fitting`: while no job waits, a VM is emptied whose executors all fit on other VMs in use."""
+    """`fitting`: while no job waits, a VM is emptied where all of its executors fit on other VMs in use."""
     per_hour: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of executors that are moved within an hour; null: any number."""
 

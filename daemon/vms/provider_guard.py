@@ -25,7 +25,7 @@ ACCOUNT = "account"
 
 
 class GuardedProvider:
-    """A provider whose calls fail while the store's VMs are elsewhere. For any thread."""
+    """A provider; its calls fail while the store's VMs are elsewhere. For any thread."""
 
     def __init__(self, provider: Provider, place: Mapping[str, str], store: Store) -> None:
         """`place` names kind, region and the like of the config; StoreError when the VMs cannot be read."""

@@ -26,7 +26,7 @@ MACHINE = Machine("i-1", "general-1.17", "general", "running")
 
 
 class Account(ScriptedProvider):
-    """A provider whose account is known."""
+    """A provider with a known account."""
 
     def __init__(self, account: str) -> None:
         super().__init__()

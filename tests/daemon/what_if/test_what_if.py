@@ -312,7 +312,7 @@ def test_another_cluster_is_not_carried_by_this_machine(loop: Loop) -> None:
 
 
 def test_executors_move_as_in_the_daemon(loop: Loop) -> None:
-    """One of two VMs is emptied whose executors need no more than one for an hour."""
+    """One of two VMs is emptied, as the executors of both need one for an hour."""
     view, dollars = with_room().model.view(), []
     for moves in (NO_MOVES, Consolidation("fitting")):
         loop.present = Present(view, (), keeping=IdleTimeout("none"), moves=moves)

@@ -1,4 +1,4 @@
-"""Pools whose VMs are paid for and never join: one VM at a time tries them, and that costs little."""
+"""Pools with VMs that are paid for and never join: one VM at a time tries them, and that costs little."""
 
 from dataclasses import replace
 

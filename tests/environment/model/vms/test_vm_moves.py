@@ -99,7 +99,7 @@ def test_searches_are_made_every_15_seconds_and_only_with_the_rule() -> None:
     ],
 )
 def test_executors_that_stay(more: dict[str, object]) -> None:
-    """Those whose job may not be stopped, whose driver is not told, and that end soon."""
+    """Those of a job that may not be stopped, of a driver that is not told, and those that end soon."""
     it = world(of(1, 3), of(2, 2, **more))
     assert "Decommission" not in names(seek(it))
     assert it.lease("general-1").state == "up"
