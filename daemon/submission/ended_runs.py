@@ -42,13 +42,11 @@ def _run(record: JobRecord) -> MemoryRun | None:
     raised = None if more is None or more.of == "driver" else more.before_mib / 1024
     if record.state == "finished":
         peak = None if use is None or use.full_mib is None else use.full_mib / 1024
-        return MemoryRun(gib, None if raised is None else MemoryNeed(gib, enough=True), peak, record.job.cpus)
+        return MemoryRun(gib, peak, record.job.cpus, failed_gib=raised)
     last = record.attempts[-1] if record.attempts else None
     if last is not None and last.fault == "memory" and short_of_memory(last.why) == "executor":
-        return MemoryRun(gib, MemoryNeed(gib, enough=False))
-    if raised is None:
-        return None
-    return MemoryRun(gib, MemoryNeed(raised, enough=False))  # it failed again, for another reason
+        raised = gib
+    return None if raised is None else MemoryRun(gib, finished=False, failed_gib=raised)
 
 
 def shape_runs(jobs: StoredJobs, records: Iterable[JobRecord]) -> list[ShapeRun]:

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "estimates-live": "stoker up",
     "fidelity": "stoker profile validate",
     "memory": "stoker profile memory",
+    "memory-first": "stoker profile memory",
     "real": "stoker profile compare",
     "shapes": "stoker reproduce shapes",
     "sizes": "stoker profile compare",

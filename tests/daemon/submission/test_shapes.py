@@ -408,21 +408,21 @@ def test_auto_shrinks_to_the_peaks_of_finished_jobs(shop: Shop) -> None:
         record = shop.admit(executors=executors, cpus=2, memory="8g")
         shop.end(record, memory_use=use)
     job = shop.admit(**{**_AUTO, "cpus": 2}).job
-    assert job.memory_mib == 2560
+    assert job.memory_mib == 3968
     assert job.shape is not None
-    why = "no less than 2.5 GiB each, since executors of its type were full with 2 GiB at their peak"
-    assert f"{why}: a margin of 25%" in job.shape.told
+    why = "no less than 3.875 GiB each, since executors of its type were full with 2 GiB at their peak"
+    assert f"{why}: a margin of 94%" in job.shape.told
     kept = shop.store.jobs.get(job.id)
     assert kept is not None
     assert kept.job.shape == job.shape
     assert shop.admit(**{**_AUTO, "cpus": 2, "memory": "auto:4g-"}).job.memory_mib == 4096
     # What failed was a peak that samples saw a part of.
-    record = shop.admit(executors=2, cpus=2, memory="2560m")
+    record = shop.admit(executors=2, cpus=2, memory="3968m")
     shop.end(record, **_too_little(record))
     job = shop.admit(**{**_AUTO, "cpus": 2}).job
-    assert job.memory_mib == 3200
+    assert job.memory_mib == 4992
     assert job.shape is not None
-    assert "a margin of 56%" in job.shape.told
+    assert "a margin of 144%" in job.shape.told
 
 
 def test_a_peak_without_that_of_python_shrinks_nothing(shop: Shop) -> None:

@@ -10,24 +10,38 @@ from profiles.shapes.runs import JobShape, ShapeRun
 from profiles.shapes.sources import UNPRICED
 
 _KINDS = [VmKind("m", 8, 8, 32, 0.4)]
-FAILED = MemoryRun(2.0, MemoryNeed(2.0, enough=False))
+FAILED = MemoryRun(2.0, finished=False, failed_gib=2.0)
+
+
+def _alike(count: int, peak: float, memory: float = 8.0) -> list[MemoryRun]:
+    return [MemoryRun(memory, peak)] * count
 
 
 @pytest.mark.parametrize(
     ("ended", "needed", "full"),
     [
-        ([MemoryRun(8.0, None, 2.0)], 2.5, False),
-        # The largest of all counts, in eighths of a GiB.
-        ([MemoryRun(8.0, None, 2.0), MemoryRun(8.0, None, 2.41), MemoryRun(8.0)], 3.125, False),
+        # Of one job it is not known how much the next one differs.
+        ([MemoryRun(8.0, 2.0)], 5.125, False),
+        (_alike(2, 2.0), 3.875, False),
+        # Many that are alike have the least margin.
+        (_alike(32, 2.0), 2.5, False),
+        # The more they differ, the wider is the margin.
+        ([MemoryRun(8.0, 2.0), MemoryRun(8.0, 2.0), MemoryRun(8.0)], 3.875, False),
+        ([MemoryRun(8.0, 1.0), MemoryRun(8.0, 4.0), MemoryRun(8.0)], 7.5, False),
+        # No more than any of them had.
+        ([MemoryRun(4.0, 2.0)], 4.0, False),
         # What sufficed suffices, but more was not tried.
-        ([MemoryRun(8.0, None, 7.0)], 8.0, True),
+        ([MemoryRun(8.0, 7.0)], 8.0, True),
         # A newer job that finished with less voids a peak.
-        ([MemoryRun(2.0, None, 1.0), MemoryRun(8.0, None, 4.0)], 1.25, False),
+        ([MemoryRun(2.0, 1.0), MemoryRun(8.0, 4.0)], 2.0, False),
         # What failed was a peak that samples saw a part of.
-        ([FAILED, MemoryRun(8.0, None, 1.0)], 2.5, False),
-        ([MemoryRun(1.5, None, 1.0), FAILED], 1.25, False),
-        # What sufficed after a restart is never gone below.
-        ([MemoryRun(4.0, MemoryNeed(4.0, enough=True), 1.0), MemoryRun(8.0, None, 1.0)], 4.0, None),
+        ([FAILED, *_alike(32, 1.0)], 2.5, False),
+        ([*_alike(32, 1.0, 1.5), FAILED], 1.25, False),
+        # A restart with more shows a peak as well, and that the memory before is too little.
+        ([MemoryRun(4.0, 1.0, failed_gib=2.0), *_alike(32, 1.0)], 2.5, False),
+        ([*_alike(32, 1.0, 1.5), MemoryRun(4.0, 1.0, failed_gib=2.0)], 1.25, False),
+        # Without a peak, what sufficed after a restart is never gone below.
+        ([MemoryRun(4.0, failed_gib=2.0), *_alike(32, 1.0)], 4.0, None),
     ],
 )
 def test_needs_by_peaks(ended: list[MemoryRun], needed: float, full: bool | None) -> None:
@@ -40,7 +54,7 @@ def test_needs_by_peaks(ended: list[MemoryRun], needed: float, full: bool | None
 
 def test_without_peaks_nothing_is_needed() -> None:
     """A peak of nothing is none."""
-    assert need_of([MemoryRun(8.0), MemoryRun(8.0, None, None)]) is None
+    assert need_of([MemoryRun(8.0), MemoryRun(8.0, 0.0)]) is None
 
 
 def test_more_cores_need_more_and_none_gets_more_than_it_needs() -> None:
