@@ -89,5 +89,5 @@ def effective_prices(view: ClusterView, job: Job, unknown: float) -> FloatArray:
 def dollars_per_cpu_second(view: ClusterView) -> float:
     """The average price of a core of the cluster for a second; 1 where nothing costs anything."""
     cpus = float(view.cpus.sum())
-    price = float(view.prices_per_hour.sum()) / cpus / SECONDS_PER_HOUR if cpus else 0.0
+    price = float(view.list_prices_per_hour.sum()) / cpus / SECONDS_PER_HOUR if cpus else 0.0
     return price if price > 0 else 1.0

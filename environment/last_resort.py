@@ -45,7 +45,7 @@ def last_resort(view: "ClusterView", request: "PlacementRequest") -> "IntArray |
     lacking = request.count - int(np.minimum(room[~dearer], request.count).sum())
     allowed = dearer & ~_waits_for(view, request, dearer)
     limit: IntArray = np.where(dearer, 0, _ANY_NUMBER)
-    for vm in np.flatnonzero(allowed)[np.argsort(view.prices_per_hour[allowed], kind="stable")].tolist():
+    for vm in np.flatnonzero(allowed)[np.argsort(view.list_prices_per_hour[allowed], kind="stable")].tolist():
         limit[vm] = max(min(int(room[vm]), lacking), 0)
         lacking -= int(limit[vm])
     return limit
@@ -150,7 +150,7 @@ def _dearer(view: "ClusterView", request: "PlacementRequest") -> "NDArray[np.boo
         return None
     spare: NDArray[np.bool_] = np.logical_or.reduce(needless)
     fits = (view.capacity.room(asked) > 0) & ~view.closed_to(request)
-    prices = view.prices_per_hour
+    prices = view.list_prices_per_hour
     if (fits & ~spare).any():
         dearer = spare & (prices > prices[fits & ~spare].min())
     else:
@@ -188,8 +188,8 @@ def _more(view: "ClusterView", dearer: "NDArray[np.bool_]") -> "FloatArray":
 
     For so many times what a job takes, a VM is not worth its price.
     """
-    least = float(view.prices_per_hour[~dearer].min(initial=np.inf))
-    return view.prices_per_hour / least - 1.0 if least > 0 else np.full(len(view.vms), np.inf)
+    least = float(view.list_prices_per_hour[~dearer].min(initial=np.inf))
+    return view.list_prices_per_hour / least - 1.0 if least > 0 else np.full(len(view.vms), np.inf)
 
 
 def _seconds(request: "PlacementRequest") -> float:

@@ -25,6 +25,8 @@ from environment.scale_up import Grown, expected_of
 from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
 
 _BASIC = frozenset(BASIC)
+#: Share of a covered price by which policies still choose.
+_COVERED_PRICE = 0.01
 Value = TypeVar("Value")
 
 
@@ -116,7 +118,9 @@ class ClusterView:
     out until ...`), `leaves_at` the time when others are taken away (seconds), for maintenance that was
     planned: no job is placed there that is known to last longer. `limits` lists the resources that the
     master withholds, such as those over a quota. `openings` says which VMs are open and when others could
-    be, where some come and go. `room_for` counts with the resources that may be used.
+    be, where some come and go. `covered` is the share of each VM that commitments pay anyway, or would if it
+    were the next to be opened; float64 [N]; without, nothing is. `room_for` counts with the resources that
+    may be used.
     """
 
     at: float
@@ -129,6 +133,7 @@ class ClusterView:
     leaves_at: Mapping[str, float] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
     openings: Openings | None = None
+    covered: FloatArray | None = None
 
     def __post_init__(self) -> None:
         self.executors.flags.writeable = False
@@ -138,9 +143,21 @@ class ClusterView:
         self.__dict__.setdefault("_ends", [])
 
     @VmProperty
-    def prices_per_hour(self) -> FloatArray:
+    def list_prices_per_hour(self) -> FloatArray:
         """Price of each VM, dollars per hour; float64 [N]."""
         return _read_only(np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64))
+
+    @cached_property
+    def prices_per_hour(self) -> FloatArray:
+        """Dollars per hour by which policies choose VMs: prices, less what is paid anyway; float64 [N].
+
+        A hundredth of a covered price remains: of two VMs that are paid for anyway, the dearer one is the
+        greater loss to other jobs.
+        """
+        prices: FloatArray = self.list_prices_per_hour
+        if self.covered is None:
+            return prices
+        return _read_only(prices * np.maximum(1.0 - self.covered, _COVERED_PRICE))
 
     @VmProperty
     def spot(self) -> "NDArray[np.bool_]":
@@ -415,6 +432,7 @@ class ClusterView:
             self.leaves_at,
             self.limits,
             None if self.openings is None else self.openings.of_vms(vms),
+            None if self.covered is None else self.covered[vms],
         )
 
     def with_placement(

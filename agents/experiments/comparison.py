@@ -14,6 +14,7 @@ from environment.clusters.cluster_files import load_availability, load_cluster, 
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import StuckError, simulate
+from profiles.workloads.varied import load_varied
 
 #: Called before each run with its number (from 0), the number of runs, and its name.
 Progress = Callable[[int, int, str], None]
@@ -22,6 +23,7 @@ Progress = Callable[[int, int, str], None]
 METRICS = (
     "cost",
     "bill",
+    "with_commitments",
     "openings",
     "interruptions",
     "opens_refused",
@@ -104,13 +106,14 @@ def compare(
     be executed, or where it waits for nothing. ConfigError, WorkloadError and PolicyError for an invalid
     input; StuckError names a policy that waits for ever.
     """
+    options = options or SimulationOptions()
     vms, prices, available = load_cluster(cluster), load_prices(cluster), load_availability(cluster)
     every = [(name, seed, each) for name in workloads for seed in seeds for each in contenders]
     for number, (name, seed, each) in enumerate(every):
         if progress is not None:
             progress(number, len(every), f"{each.label} on {name}, seed {seed}")
-        workload = (options or SimulationOptions()).workload(name, seed, jobs)
-        drawn = replace((options or SimulationOptions()).drawn(seed), prices=prices, availability=available)
+        workload = load_varied(name, seed, jobs, options.vary, options.profiles)
+        drawn = replace(options.drawn(seed), prices=prices, availability=available)
         second = create(fallback.name, fallback.options) if fallback else None
         try:
             result = simulate(create(each.name, each.options), workload, vms, options=drawn, fallback=second)

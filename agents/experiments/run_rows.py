@@ -15,7 +15,8 @@ Row = Mapping[str, object]
 def _of_run(run: SimulatedRun) -> Iterator[Row]:
     result = run.result
     facts = {"truth": result.truth, "belief": result.belief, "spot_belief": result.spot_belief}
-    bill = {f"bill_{cause}": dollars for cause, dollars in asdict(result.bill).items() if cause != "openings"}
+    causes = (cause for cause in asdict(result.bill) if cause not in ("openings", "commitments"))
+    bill = {f"bill_{cause}": getattr(result.bill, cause) for cause in causes}
     yield {**facts, **result.summary(), "bound": result.bound, **bill}
 
 

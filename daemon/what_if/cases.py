@@ -16,6 +16,7 @@ from conf.schema.sharing import Criterion
 from conf.util.counted import counted
 from daemon.core.errors import RejectedError
 from environment.clusters.cluster_files import vms_of
+from environment.clusters.commitments import Commitment
 from environment.pools import BREAK_EVEN, NO_MOVES, Consolidation, IdleTimeout
 from environment.queues.types import Sharing
 from environment.resource_arrays import ResourceArrays
@@ -45,6 +46,8 @@ class Present:
     keeping: IdleTimeout = BREAK_EVEN
     #: By which rule executors are moved so that VMs of pools close.
     moves: Consolidation = NO_MOVES
+    #: Commitments of today, which are paid in any case.
+    commitments: tuple[Commitment, ...] = ()
     #: How many executors and drivers this machine carries at once; None: any number.
     jvms: int | None = None
     #: Jobs, by id, whose outcome is reported as one.

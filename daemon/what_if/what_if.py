@@ -27,6 +27,7 @@ from daemon.what_if.fair_queue import FairQueue
 from daemon.what_if.gil_pacing import unhurried
 from daemon.what_if.recorded_jobs import RecordedJobs
 from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, EachOf, Question, write
+from environment.clusters.commitments import active_at
 from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import ClusterModel
 from environment.simulation.durations.belief_errors import Errors
@@ -118,15 +119,16 @@ class WhatIfService:
         while not self._curious.empty():
             queue = tuple(model.requests(gated=False))
             others = max(model.waiting - len(queue), 0)
-            options = model.options
+            options, view = model.options, model.view()
             self._curious.get().set_result(
                 Present(
-                    model.view(),
+                    view,
                     queue,
                     model.sharing,
                     others,
                     options.keeping,
                     options.moves,
+                    active_at(view.at, options.commitments),
                     options.jvms,
                 )
             )
@@ -188,6 +190,7 @@ class WhatIfService:
                     each.sharing,
                     each.keeping,
                     each.moves,
+                    each.commitments,
                     each.jvms,
                     each.follow,
                     self._errors(),

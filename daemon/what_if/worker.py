@@ -80,6 +80,7 @@ def _rules_of(scene: AskedScene) -> SimulationOptions:
         sharing=scene.sharing,
         keeping=scene.keeping,
         consolidation=scene.moves,
+        commitments=scene.commitments,
         jvms=scene.jvms,
     )
 

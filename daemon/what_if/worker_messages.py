@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import IO, Any
 
+from environment.clusters.commitments import Commitment
 from environment.decisions.sizing import Sizes
 from environment.pools import Consolidation, IdleTimeout
 from environment.queues.types import Sharing
@@ -35,6 +36,8 @@ class AskedScene:
     keeping: IdleTimeout
     #: By which rule executors are moved so that VMs of pools close.
     moves: Consolidation
+    #: What is paid in any case.
+    commitments: tuple[Commitment, ...]
     #: How many executors and drivers one machine carries at once; None: any number.
     jvms: int | None
     #: Jobs, by id, whose outcome is reported as one.

@@ -12,17 +12,21 @@ from typing import Protocol
 from conf.schema.daemon import CommitmentSpec
 from conf.units import SECONDS_PER_HOUR
 from conf.util.copy_fields import carried
-from conf.util.utc_days import midnight, next_day
+from conf.util.utc_days import day_of, midnight, next_day
 
 #: Shares of a VM that are none: errors of rounding.
 _DUST = 1e-9
 
 
 class _CoverableVm(Protocol):
-    id: str
-    pool: str
-    type: str
-    price_per_hour: float
+    @property
+    def id(self) -> str: ...
+    @property
+    def pool(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def price_per_hour(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +84,18 @@ def commitments_of(specs: Mapping[str, CommitmentSpec]) -> tuple[Commitment, ...
     return tuple(carried(Commitment, spec, name=name) for name, spec in specs.items())
 
 
+def active_at(at: float, commitments: Iterable[Commitment]) -> tuple[Commitment, ...]:
+    """Those that are paid at that time, seconds since the epoch."""
+    return tuple(each for each in commitments if each.active(day_of(at)))
+
+
 #: Covered shares of a VM, by commitment.
 Cover = tuple[tuple[str, float], ...]
 
 
-def cover(vms: Iterable[_CoverableVm], commitments: Sequence[Commitment], day: str) -> dict[str, Cover]:
-    """Shares of VMs that are covered on a day, by VM: in the order of the VMs, and of the commitments."""
-    left = {each.name: each.room() for each in commitments if each.active(day)}
+def cover(vms: Iterable[_CoverableVm], commitments: Sequence[Commitment]) -> dict[str, Cover]:
+    """Shares of VMs that are covered, by VM: in the order of the VMs, and of the commitments."""
+    left = {each.name: each.room() for each in commitments}
     found: dict[str, Cover] = {}
     for vm in vms:
         bare, parts = 1.0, list[tuple[str, float]]()

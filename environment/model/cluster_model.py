@@ -153,10 +153,10 @@ class ClusterModel:
         parts, vms = self._parts, self._parts.vms
         running, asked = tuple(vms.roster.running()), sorted(vms.roster.resources)
         if not parts.keeps:
-            return vms.book.view(self.now, running, asked, parts.left_out())
+            return vms.with_covered(vms.book.view(self.now, running, asked, parts.left_out()))
         running = with_reserved(running, vms.reservations, vms.roster, vms.places.starts_at)
         view = vms.book.view(self.now, running, asked, parts.left_out())
-        return vms.places.shown(view) if vms.places else view
+        return vms.with_covered(vms.places.shown(view) if vms.places else view)
 
     def reach(self) -> MaxCapacity:
         """Return the capacity that would be available now if no task held anything."""

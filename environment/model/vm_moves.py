@@ -191,8 +191,7 @@ class VmMoves:
                 rework = self._roster.job_of(task).job.rework.drained
                 repeated += rework * (now - task.running_at) * task.resources.cpus
         saved = math.fsum(
-            lease.vm.price_per_hour * (float(use.until[index]) - now - DRAIN_SECONDS)
-            for index, lease in closes.items()
+            float(use.prices[index]) * (float(use.until[index]) - now - DRAIN_SECONDS) for index in closes
         )
         per_core = _price(closes.values()) / sum(lease.vm.cpus for lease in closes.values())
         return gain(saved / SECONDS_PER_HOUR, repeated, per_core, longer)

@@ -144,7 +144,7 @@ class _Search:
         self._taker, self._request = taker, taker.request
         self._holders, self._sharing, self._awaited = holders, sharing, awaited
         self._terms = sharing.preemption
-        prices = view.prices_per_hour / np.maximum(view.cpus, 1e-9) / SECONDS_PER_HOUR
+        prices = view.list_prices_per_hour / np.maximum(view.cpus, 1e-9) / SECONDS_PER_HOUR
         on = np.append(prices, 0.0)[holders.vm]
         self._worth: FloatArray = holders.core_seconds(view.at) * on
 

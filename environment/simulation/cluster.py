@@ -95,6 +95,7 @@ class SimulatedCluster:
             running=tuple(running),
             left_out=self.not_opened() | self.left_out,
             openings=self._openings(),
+            covered=self._meter.covered.shares()[shown] if self._meter.covered else None,
         )
 
     def not_opened(self) -> dict[str, str]:
@@ -180,6 +181,5 @@ def _empty(vms: Sequence[Vm], others: Collection[str]) -> ClusterView:
     view = ClusterView(
         0.0, tuple(vms), ResourceArrays.of((NOTHING,) * len(vms), others), np.zeros(len(vms), np.int64)
     )
-    view.prices_per_hour.flags.writeable = False  # computed here once, and kept by all views
-    _ = view.capacity, view.index
+    _ = view.capacity, view.index, view.list_prices_per_hour  # computed here once, and kept by all views
     return view

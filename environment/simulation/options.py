@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
+from environment.clusters.commitments import Commitment
 from environment.clusters.price_history import PriceHistory
 from environment.clusters.spot_availability import SpotTrace
 from environment.decisions.sizing import Sizes
@@ -17,8 +17,7 @@ from environment.simulation.faults.losses import Loss
 from environment.types import Job, Preference
 from profiles.job_profile import JobProfile, load_profiles
 from profiles.shapes.runs import ShapeRun
-from profiles.workloads.varied import Varied, load_varied
-from profiles.workloads.workload import Workload
+from profiles.workloads.varied import Varied
 
 #: A run that takes more events than these, and so many for each job, does not end in minutes. Chosen: where
 #: nothing is taken away a job has three or four, on the spot VMs of docs/elastic.md about as many.
@@ -55,6 +54,8 @@ class SimulationOptions:
     availability: Mapping[str, SpotTrace] = field(default_factory=dict)
     #: Limits of what open VMs cost per hour, dollars by pool; an empty name means all VMs.
     per_hour: Mapping[str, float] = field(default_factory=dict)
+    #: What is paid anyway, on all days of a run.
+    commitments: tuple[Commitment, ...] = ()
     #: Losses on the way; none by default.
     losses: tuple[Loss, ...] = ()
     #: How sizes are chosen that jobs leave open, and whether others may be smaller too.
@@ -73,10 +74,6 @@ class SimulationOptions:
     most_events: int | None = None
     #: Keep the policies' scores of every VM with every decision; large for large clusters.
     scores: bool = False
-
-    def workload(self, name: str | Path, seed: int, jobs: int | None = None) -> Workload:
-        """Load a workload by name or path, as `load_workload` does, and vary it by seed."""
-        return load_varied(name, seed, jobs, self.vary, self.profiles)
 
     def events(self, jobs: int) -> int:
         """Maximum number of events in a run of so many jobs."""

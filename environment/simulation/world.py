@@ -79,7 +79,7 @@ class World:
             numbers_of(RewardOptions(), durations),
         )
         #: The cost of all that.
-        self.meter = Meter(self.batch, vms, options.prices)
+        self.meter = Meter(self.batch, vms, options.prices, options.commitments)
         self._cluster = SimulatedCluster(
             self.batch, believed_vms, jobs, self.meter, options.availability, options.seed, options.per_hour
         )
@@ -191,6 +191,7 @@ class World:
         special = self._tracks or self.elastic or self._cluster.special or self._in_order is not None
         # The kernel has one preference of each job, the true one.
         asked = self._auto or self.pace is not None or options.scores or bool(options.shown)
+        asked = asked or bool(options.commitments)
         return not (special or asked or self._growing or self._arrivals.held) and plain(self.jobs)
 
     def finish_plain(self, order: IntArray) -> None:
@@ -374,6 +375,7 @@ class World:
         before = state.running[0]
         until = self._losses.consolidate(until, waiting=self.head < len(self.requests))
         resized_jobs.advance_sized(self.batch, self.spared, 0, until)
+        self.meter.covered.count(until)
         ended = []
         # The kernel fills the place behind those that run from its end.
         for number in reversed(state.heap[0, state.running[0] : before].tolist()):
@@ -408,6 +410,7 @@ class World:
     def finish(self) -> None:
         """Run the running jobs to their ends; no waiting request can be placed."""
         resized_jobs.finish_sized(self.batch, self.spared, 0)
+        self.meter.covered.count()
 
     def sizes(self, number: int) -> tuple[Resources, ...]:
         """Executor sizes of a job, by its number in the kernel; empty when they are those requested."""

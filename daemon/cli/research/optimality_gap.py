@@ -29,11 +29,12 @@ def limits_of(
     from agents.bound.instance import BoundError
     from agents.bound.limits import limit_of, small
     from environment.clusters.cluster_files import load_cluster
+    from profiles.workloads.varied import load_varied
 
     found: dict[int, Limit] = {}
     vms = load_cluster(cluster)
     for seed in seeds:
-        there = options.workload(workload, seed, jobs)
+        there = load_varied(workload, seed, jobs, options.vary, options.profiles)
         if not wanted and not small(there):
             return {}, ""
         try:

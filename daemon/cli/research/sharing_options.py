@@ -15,6 +15,7 @@ from daemon.cli.shared.options import notice
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
     from conf.schema import Config
+    from environment.clusters.commitments import Commitment
     from environment.queues.types import Sharing
     from environment.simulation.results.fairness import Fairness, Party
 
@@ -36,8 +37,8 @@ class SharingOptions:
         typer.Option(
             "--sharing",
             metavar="FILE",
-            help="Queues, the order of jobs and limits per hour of VMs: a file with the sections queues, "
-            "sharing and budget, such as a daemon's config, or a name (teams).",
+            help="Queues, the order of jobs, limits per hour of VMs and commitments: a file with the "
+            "sections queues, sharing, budget and commitments, such as a daemon's config, or a name (teams).",
             show_default=False,
         ),
     ] = None
@@ -87,6 +88,12 @@ class SharingOptions:
             notice(f"{self.sharing}: budget: limits per day and month are not simulated, those per hour are")
         return budget.per_hour
 
+    def commitments(self) -> "tuple[Commitment, ...]":
+        """What is paid in any case, on all days of the simulation."""
+        from environment.clusters.commitments import commitments_of
+
+        return () if self.sharing is None else commitments_of(_read(self.sharing).commitments)
+
     def shown_by(self, runs: "Sequence[SimulatedRun]") -> 'Literal["queue", "user"] | None':
         """Whether the table is by queue or by user; None where no option asks for it."""
         if self.by is not None or not (self.sharing or self.order or self.plot_shares):
@@ -106,8 +113,8 @@ def _read(name: str) -> "Config":
             known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yaml")))
             raise ConfigError(f"--sharing {name}: no such file; known are {known}, or a .yaml file")
     config = load(path, Config)
-    if not (config.queues or config.sharing or config.budget):
-        raise ConfigError(f"{path}: has neither queues nor sharing nor budget")
+    if not (config.queues or config.sharing or config.budget or config.commitments):
+        raise ConfigError(f"{path}: has neither queues nor sharing nor budget nor commitments")
     return config
 
 

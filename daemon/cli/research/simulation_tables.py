@@ -61,7 +61,9 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str
     several, same = len({run.seed for run in runs}) > 1, undrawn(runs)
     elastic = any(vm.terms for run in runs for vm in run.result.vms)
     spot = any(vm.spot for run in runs for vm in run.result.vms)
-    shown = {"bill": 3, "openings": 0} if elastic else {}
+    committed = any(run.result.bill.commitments for run in runs)
+    shown = {"with_commitments": 3} if committed else {}
+    shown |= {"bill": 3, "openings": 0} if elastic else {}
     shown |= {"interruptions": 0, "work_lost": 1} if spot else {}
     refused = any(run.result.opens_refused for run in runs)
     shown |= {"opens_refused": 0} if refused else {}
@@ -77,6 +79,7 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str
     columns = (
         "policy",
         "knows",
+        *(("committed and bill $",) if committed else ()),
         *(("bill $", "openings") if elastic else ()),
         *(("taken away", "lost core h") if spot else ()),
         *(("refused",) if refused else ()),

@@ -7,6 +7,7 @@ jobs, which divides the whole price of a VM among the jobs that hold it; opening
 is not part of this module.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from conf.util.utc_days import day_of
-from environment.clusters.commitments import Commitment, Cover, cover
+from environment.clusters.commitments import Commitment, Cover, active_at, cover
 from environment.model.messages.lease import Lease, OpenedFor
 from environment.model.messages.records import ExecutorRecord
 from environment.types import Job, Vm
@@ -141,6 +142,11 @@ class Accounts:
             if not found and lease.opened_at is not None and not lease.ended and lease.id not in self._open:
                 self._begin(lease, lease.opened_at, max(lease.opened_at, at)).opened_for = None
                 self.lease(lease, at)
+
+    def opened_at(self, vm_id: str) -> float:
+        """When the VM with this Mesos id was opened, or first seen; infinity for one that is not paid for."""
+        account = self._open.get(self._of.get(vm_id, ""))
+        return math.inf if account is None else account.opened_at
 
     @property
     def fixed_per_hour(self) -> float:
@@ -359,7 +365,7 @@ class Accounts:
             return
         there = (a for a in self._open.values() if (a.pool or a.found) and not a.spot)
         vms = sorted(there, key=lambda account: (account.opened_at, account.id))
-        found = cover(vms, self.commitments, self._covered_on)
+        found = cover(vms, active_at(at, self.commitments))
         for account in vms:
             if (covered := found.get(account.id, ())) != account.covered:
                 self._charge(account, at)

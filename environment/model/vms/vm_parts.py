@@ -1,5 +1,9 @@
 """Builds the parts of the cluster model that know VMs, and the registry of jobs and tasks."""
 
+import numpy as np
+
+from environment.clusters.commitments import active_at
+from environment.clusters.covered_prices import CoveredShares
 from environment.model.messages.event_context import EventContext
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.snapshot import ReservedJob
@@ -12,6 +16,7 @@ from environment.model.vms.reservations import Reservations
 from environment.model.vms.usage_ledger import Ledger
 from environment.resources import NOTHING, Resources, total
 from environment.types import Job, PlacementRequest, Vm
+from environment.view import ClusterView
 
 
 class VmParts:
@@ -22,7 +27,8 @@ class VmParts:
         self.roster = JobRegistry()
         self.ledger = Ledger(self._job)
         self.accounts = self.ledger.accounts
-        self.accounts.commitments = options.commitments
+        self.accounts.commitments = self._commitments = options.commitments
+        self._covered = CoveredShares()
         self.reservations = Reservations()
         self.book = Offers(self.ledger, self.reservations)
         self.places = Places(self.turn, self.book, self.accounts, options.places, options.per_hour)
@@ -43,6 +49,19 @@ class VmParts:
     def asked(self, request: PlacementRequest) -> PlacementRequest:
         """The request with the ids of VMs as views have them."""
         return self.places.asked(request) if self.places else request
+
+    def with_covered(self, view: ClusterView) -> ClusterView:
+        """The view with the shares of VMs that commitments of the day pay anyway."""
+        if not (active := active_at(view.at, self._commitments)):
+            return view
+        opened_at = np.fromiter(map(self._opened_at, view.vms), np.float64, len(view.vms))
+        return view.changed(covered=self._covered.of(view.vms, opened_at, active))
+
+    def _opened_at(self, vm: Vm) -> float:
+        lease = self.places.at(vm.id)
+        if lease is None:
+            return self.accounts.opened_at(vm.id)
+        return lease.asked_at if lease.opened_at is None else lease.opened_at
 
     def still_waits(self, reserved: ReservedJob) -> bool:
         """Whether a job that waited for VMs to boot does, and all of these are there or come."""

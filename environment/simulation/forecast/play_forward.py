@@ -89,7 +89,7 @@ def play_ahead(
         for job in result.jobs
         if job.name in names and job.name not in result.given_up
     }
-    dollars = result.bill.total if world.elastic else result.cost
+    dollars = result.bill.with_commitments if world.elastic else result.cost
     followed = None
     if follow and all(job_id in jobs for job_id in follow):
         followed = _followed([jobs[job_id] for job_id in follow], follow[0], result.decisions, view, waiting)

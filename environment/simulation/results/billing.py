@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from conf.units import SECONDS_PER_HOUR
+from environment.clusters.commitments import Commitment
 from environment.clusters.price_history import PriceHistory
 from environment.kernel import leases
 from environment.kernel.state import Batch
+from environment.simulation.results.commitment_meter import CommitmentMeter
 from environment.simulation.results.results import SimulatedBill
 from environment.types import FloatArray, IntArray, Vm
 
@@ -16,8 +18,15 @@ from environment.types import FloatArray, IntArray, Vm
 class Meter:
     """Prices over time, and payments at past prices; the kernel counts seconds."""
 
-    def __init__(self, batch: Batch, vms: Sequence[Vm], histories: Mapping[str, PriceHistory]) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        vms: Sequence[Vm],
+        histories: Mapping[str, PriceHistory],
+        commitments: Sequence[Commitment] = (),
+    ) -> None:
         self._batch, self._count = batch, len(vms)
+        self.covered = CommitmentMeter(commitments, batch, vms)
         of = (histories.get(vm.terms.pool) if vm.spot and vm.terms else None for vm in vms)
         #: By number of the VM: its price over time, where that changes.
         self._histories = {number: history for number, history in enumerate(of) if history is not None}
@@ -54,7 +63,7 @@ class Meter:
         openings = 0
         if self._batch.machines.leases.shape[1]:
             openings = int(self._batch.machines.leases[0, : self._count, leases.OPENINGS].sum())
-        return held, SimulatedBill(used, booting, idle, draining, rounding, openings)
+        return held, SimulatedBill(used, booting, idle, draining, rounding, openings, self.covered.uses())
 
     def price_seconds(self, vm: IntArray, at: FloatArray) -> FloatArray:
         """Cost of VMs until these times, in seconds at the kernel's price of each; shaped like both."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,15 @@ class HeldArrays:
     kinds: tuple[Resources, ...]
 
 
+class CommitmentUse(NamedTuple):
+    """Dollars of a commitment: paid in any case, the part used, and the list price of covered VMs."""
+
+    name: str
+    committed: float
+    used: float
+    list_cost: float
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedBill:
     """Cloud charges for the VMs, from opened to closed, in dollars, by cause.
@@ -54,11 +63,22 @@ class SimulatedBill:
     rounding: float
     #: How often a VM of a pool was opened.
     openings: int
+    #: What is paid in any case, if anything; the parts above are at the VMs' prices.
+    commitments: tuple[CommitmentUse, ...] = ()
 
     @property
     def total(self) -> float:
-        """Dollars in all."""
+        """Dollars in all, at the VMs' prices."""
         return self.used + self.booting + self.idle + self.draining + self.rounding
+
+    @property
+    def with_commitments(self) -> float:
+        """Dollars in all, where commitments are paid and the VMs that they cover are not."""
+        return self.total + sum(each.committed - each.list_cost for each in self.commitments)
+
+    def to_json(self) -> dict[str, Any]:
+        """Its parts by name."""
+        return asdict(self) | {"commitments": [each._asdict() for each in self.commitments]}
 
 
 @dataclass(frozen=True)
@@ -199,6 +219,7 @@ class Result:
         return {
             "cost": self.cost,
             "bill": self.bill.total,
+            "with_commitments": self.bill.with_commitments,
             "openings": self.bill.openings,
             "interruptions": self.interruptions,
             "opens_refused": self.opens_refused,
@@ -227,7 +248,7 @@ class Result:
             "spot_belief": self.spot_belief,
             **self.summary(),
             "bound": self.bound,
-            "bill_for": asdict(self.bill),
+            "bill_for": self.bill.to_json(),
             "vm_hours": self.vm_hours,
             "refused": dict(self.refused),
             "aside": dict(self.aside),

@@ -22,7 +22,7 @@ from tests.builders import make_job, make_view, make_vms
 def scene(jobs: int) -> AskedScene:
     """One in which so many wait."""
     queue = tuple(PlacementRequest(make_job(f"job-{number}"), 1) for number in range(jobs))
-    return AskedScene(make_view(make_vms(2)), queue, Sizes(), None, BREAK_EVEN, NO_MOVES, None)
+    return AskedScene(make_view(make_vms(2)), queue, Sizes(), None, BREAK_EVEN, NO_MOVES, (), None)
 
 
 def noted(items: Iterable[Any], given: list[Any]) -> Iterator[Any]:

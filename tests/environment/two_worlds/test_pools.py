@@ -13,6 +13,7 @@ import pytest
 
 from agents.registry import create
 from conf.schema.sharing import QueueSpec, SharingSpec
+from environment.clusters.commitments import Commitment
 from environment.kernel.arrays import jobs_of
 from environment.kernel.rule_options import DurationOptions
 from environment.model.cluster_model import ClusterModel, ModelOptions
@@ -124,9 +125,9 @@ def played(
 ) -> tuple[Recorder, PerfectCloud]:
     """Through the model; jobs end when they did in the simulation."""
     there, ends = Recorder(create(policy)), {job.name: job.ended_at for job in result.jobs}
-    model = ClusterModel(
-        ModelOptions(places=tuple(vm for vm in vms if vm.terms is not None), keeping=options.keeping)
-    )
+    places = tuple(vm for vm in vms if vm.terms is not None)
+    paid = options.commitments
+    model = ClusterModel(ModelOptions(places=places, keeping=options.keeping, commitments=paid))
     if options.sharing is not None:
         model.handle(ev.SharingChanged(0.0, options.sharing))
     fixed = [vm for vm in vms if vm.terms is None]
@@ -135,11 +136,10 @@ def played(
     return there, cloud
 
 
-@pytest.mark.parametrize(("policy", "cluster", "keeper"), CASES)
-def test_policies_decide_the_same_on_pools_in_both_worlds(policy: str, cluster: str, keeper: str) -> None:
-    """Jobs that boot VMs, that wait, that find kept ones; VMs that close and open again."""
-    jobs, vms = workload("burst", 30), CLUSTERS[cluster]
-    options = SimulationOptions(DurationOptions(partial="proportional"), keeping=KEEPERS[keeper], seed=2)
+def in_both(
+    policy: str, jobs: Workload, vms: tuple[Vm, ...], options: SimulationOptions
+) -> tuple[Recorder, Result, PerfectCloud]:
+    """In the simulation and through the model: the same views, and the same placements."""
     here = Recorder(create(policy))
     result = simulate(here, jobs, vms, options=options)
     there, cloud = played(policy, jobs, vms, options, result)
@@ -148,6 +148,15 @@ def test_policies_decide_the_same_on_pools_in_both_worlds(policy: str, cluster: 
             assert str(one[what]) == str(other[what]), (one["at"], what)
     assert here.placed == there.placed
     assert len(here.shown) == len(there.shown)
+    return here, result, cloud
+
+
+@pytest.mark.parametrize(("policy", "cluster", "keeper"), CASES)
+def test_policies_decide_the_same_on_pools_in_both_worlds(policy: str, cluster: str, keeper: str) -> None:
+    """Jobs that boot VMs, that wait, that find kept ones; VMs that close and open again."""
+    jobs, vms = workload("burst", 30), CLUSTERS[cluster]
+    options = SimulationOptions(DurationOptions(partial="proportional"), keeping=KEEPERS[keeper], seed=2)
+    _, result, cloud = in_both(policy, jobs, vms, options)
     times = {job.name: (job.started_at, job.ended_at) for job in result.jobs}
     assert times == {name: (job.started_at, job.finished_at) for name, job in cloud.done.items()}
     last = max(job.ended_at for job in result.jobs)
@@ -172,6 +181,34 @@ def test_policies_decide_the_same_on_pools_in_both_worlds(policy: str, cluster: 
     opened = {lease.id for lease in cloud.leases.values() if lease.vm.terms and not lease.vm.terms.always}
     boots = sum(charge.dollars for charge in ledger if charge.kind == "booting" and charge.vm in opened)
     assert boots == pytest.approx(result.bill.booting, rel=1e-9)
+
+
+#: On the first day of the model's time, as a simulation has no days.
+_YEAR = Commitment("year", "1970-01-01", "1970-01-31", pool="slow", vms=2, price_per_hour=0.3)
+_PLAN = Commitment("plan", "1970-01-01", "1970-01-31", type="m1.large", dollars_per_hour=0.8, discount=0.3)
+
+
+@pytest.mark.parametrize(
+    ("policy", "cluster", "keeper", "commitments"),
+    [
+        *((policy, "mixed", "break_even", (_YEAR, _PLAN)) for policy in ("greedy", "lookahead", "karpenter")),
+        *((policy, "instant", "none", (_PLAN,)) for policy in ("greedy", "aep")),
+    ],
+)
+def test_what_is_paid_anyway_is_shown_and_used_alike(
+    policy: str, cluster: str, keeper: str, commitments: tuple[Commitment, ...]
+) -> None:
+    """The same prices less commitments, and where nothing is rounded the same dollars of covered VMs."""
+    options = SimulationOptions(
+        DurationOptions(partial="proportional"), keeping=KEEPERS[keeper], seed=2, commitments=commitments
+    )
+    here, result, cloud = in_both(policy, workload("burst", 30), CLUSTERS[cluster], options)
+    assert min(min(shown["prices"]) for shown in here.shown) < 0.01
+    if cluster == "instant":
+        (use,) = result.bill.commitments
+        covered = sum(charge.dollars for charge in cloud.charges if charge.kind == "covered")
+        assert covered == pytest.approx(use.list_cost, rel=1e-9)
+        assert use.used == pytest.approx(0.7 * covered)
 
 
 @pytest.mark.parametrize("keeper", ["none", "timeout"])

@@ -74,6 +74,25 @@ def test_a_daemons_config_says_how_to_share(tmp_path: Path, capsys: pytest.Captu
     assert "Order: shortest;" in capsys.readouterr().out
 
 
+def test_commitments_of_a_config_are_paid_and_used_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table has the bill with them; JSON has the part of each that was used."""
+    config = tmp_path / "stoker.yaml"
+    year = "{type: m1.large, vms: 2, price_per_hour: 0.1, since: 2026-01-01, until: 2026-12-31}"
+    config.write_text(f"commitments: {{year: {year}}}\n")
+    given = ["simulate", "--workload", "normal", "--jobs", "10", "--cluster", "elastic", "--policy", "greedy"]
+    given += ["--sharing", str(config)]
+    assert main(given) == 0
+    assert "committed and bill $" in capsys.readouterr().out
+    assert main([*given, "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    (use,) = run["bill_for"]["commitments"]
+    assert 0.0 < use["used"] <= use["committed"]
+    paid = run["bill"] + use["committed"] - use["list_cost"]
+    assert run["with_commitments"] == pytest.approx(paid)
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_shares_over_time_are_drawn(tmp_path: Path, suffix: str) -> None:
     """A panel for each policy, in the kind of file that the name says."""

@@ -7,7 +7,7 @@ import pytest
 
 from conf.loader import ConfigError, build
 from conf.schema.daemon import CommitmentSpec
-from environment.clusters.commitments import Commitment, cover
+from environment.clusters.commitments import Commitment, active_at, cover
 from environment.model.messages import vm_accounts
 from environment.model.messages.lease import Lease
 from environment.model.messages.vm_accounts import Account, Accounts, Charge
@@ -75,7 +75,7 @@ def test_what_is_left_of_one_goes_to_the_next() -> None:
     """A VM is covered once; a commitment of another pool or type, or of another time, covers nothing."""
     vms = [Account(f"vm-{n}", "", "m1.large", 0.24, n, n, pool="general" if n else "") for n in range(3)]
     others = [replace(YEAR, name="gpu", pool="gpu"), replace(YEAR, name="old", until="2026-11-21")]
-    found = cover(vms, (*others, YEAR, PLAN), "2026-11-22")
+    found = cover(vms, active_at(BEGIN, (*others, YEAR, PLAN)))
     assert found == {
         "vm-0": (("plan", 1.0),),
         "vm-1": (("year", 1.0),),
