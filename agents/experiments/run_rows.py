@@ -4,7 +4,6 @@ Times are seconds from the workload's beginning, memory is MiB, costs are dollar
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 from agents.experiments.comparison import SimulatedRun
 from environment.types import Place, Vm
@@ -15,8 +14,7 @@ Row = Mapping[str, object]
 def _of_run(run: SimulatedRun) -> Iterator[Row]:
     result = run.result
     facts = {"truth": result.truth, "belief": result.belief, "spot_belief": result.spot_belief}
-    causes = (cause for cause in asdict(result.bill) if cause not in ("openings", "commitments"))
-    bill = {f"bill_{cause}": getattr(result.bill, cause) for cause in causes}
+    bill = {f"bill_{cause}": dollars for cause, dollars in result.bill.parts().items() if cause != "openings"}
     yield {**facts, **result.summary(), "bound": result.bound, **bill}
 
 

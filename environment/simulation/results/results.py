@@ -76,9 +76,9 @@ class SimulatedBill:
         """Dollars in all, where commitments are paid and the VMs that they cover are not."""
         return self.total + sum(each.committed - each.list_cost for each in self.commitments)
 
-    def to_json(self) -> dict[str, Any]:
-        """Its parts by name."""
-        return asdict(self) | {"commitments": [each._asdict() for each in self.commitments]}
+    def parts(self) -> dict[str, Any]:
+        """Its parts by name, at the VMs' prices, and the number of openings."""
+        return {name: part for name, part in asdict(self).items() if name != "commitments"}
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,8 @@ class Result:
             "spot_belief": self.spot_belief,
             **self.summary(),
             "bound": self.bound,
-            "bill_for": self.bill.to_json(),
+            "bill_for": self.bill.parts(),
+            "commitments": [each._asdict() for each in self.bill.commitments],
             "vm_hours": self.vm_hours,
             "refused": dict(self.refused),
             "aside": dict(self.aside),

@@ -87,7 +87,7 @@ def test_commitments_of_a_config_are_paid_and_used_first(
     assert "committed and bill $" in capsys.readouterr().out
     assert main([*given, "-o", "json"]) == 0
     (run,) = json.loads(capsys.readouterr().out)
-    (use,) = run["bill_for"]["commitments"]
+    (use,) = run["commitments"]
     assert 0.0 < use["used"] <= use["committed"]
     paid = run["bill"] + use["committed"] - use["list_cost"]
     assert run["with_commitments"] == pytest.approx(paid)
