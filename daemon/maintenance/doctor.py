@@ -25,6 +25,7 @@ from daemon.maintenance.host_checks import (
     look_at_provider,
 )
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
+from daemon.store.opening import of_an_index
 from daemon.store.rows import job_rows, sqlite_file
 from daemon.store.rows.comparisons import read_comparison
 from daemon.store.rows.damaged_rows import Damages, put_aside
@@ -112,8 +113,17 @@ class Doctor:
 
     def _look_at_schema(self, database: Database) -> bool:
         with database.read() as connection:
-            if database.path is not None and not self._look_at_pages(connection):
+            faults = [] if database.path is None else self._look_at_pages(connection)
+        if faults:
+            only = all(map(of_an_index, faults))
+            mended = only and self._exam.mend(lambda: database.write(_index_anew))
+            advice = f"`stoker doctor --repair` makes its indexes anew; or {_RESTORE}" if only else _RESTORE
+            self._exam.find_all("pages", faults, advice, mended)
+            if not mended:
                 return False
+        with database.read() as connection:
+            if database.path is not None:
+                self._look_at_references(connection)
             stored = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema"))
         found = None if stored is None else str(stored)  # a damaged one may be no text
         self._exam.count("schema")
@@ -124,18 +134,17 @@ class Doctor:
         self._exam.find("schema", f"it has schema {found}, this program knows {SCHEMA_VERSION}", advice)
         return False
 
-    def _look_at_pages(self, connection: Connection) -> bool:
+    def _look_at_pages(self, connection: Connection) -> list[str]:
         self._exam.progress("pages", 0)
         found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
         self._exam.count("pages", int(connection.exec_driver_sql("PRAGMA page_count").scalar() or 0))
-        if found != ["ok"]:
-            self._exam.find_all("pages", found, _RESTORE)
-            return False
+        return [] if found == ["ok"] else found
+
+    def _look_at_references(self, connection: Connection) -> None:
         missing = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
         lost = [f"row {row[1]} of {row[0]} belongs to a missing job" for row in missing]
         self._exam.find_all("references", lost, _RESTORE)
         self._exam.count("references")
-        return True
 
     # ---- rows ------------------------------------------------------------------------------------
 
@@ -255,6 +264,10 @@ class Doctor:
             term = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "term"))
         if term is not None and not str(term).isdecimal():
             self._exam.find("terms", f"the leader's term is {term!r}, and should be a number", _RESTORE)
+
+
+def _index_anew(connection: Connection) -> None:
+    connection.exec_driver_sql("REINDEX")
 
 
 def _sum_anew(connection: Connection) -> None:

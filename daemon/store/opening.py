@@ -3,6 +3,8 @@
 `job_store.py` defines its content, `migrations` the steps from an older schema.
 """
 
+import math
+import re
 import time
 from datetime import datetime
 from typing import Any
@@ -14,10 +16,24 @@ from sqlalchemy.exc import OperationalError
 from daemon.store.migrations import FIRST, SCHEMA_VERSION, complete, migrate
 from daemon.store.rows import sqlite_file, tables, terms
 from daemon.store.rows.database import Database, StoreError
-from daemon.store.rows.tables import facts, upsert
+from daemon.store.rows.tables import facts, sums, upsert
 
-#: Seconds for which a file is checked before a start. Chosen: enough for a million jobs that are in memory.
+#: Seconds for which pages are checked before a start, and indexes. Chosen: enough for a million jobs that are
+#: in memory, and for the indexes of ten thousands.
 _CHECK_SECONDS = 2.0
+#: Instructions of SQLite between two looks at the clock.
+_LOOKS = 10_000
+_RESTORE = "restore a backup of it"
+_OF_INDEX = re.compile(r"missing from index|in index|out of order")
+#: Tables of which a daemon finds by an index what goes on and is paid for, and jobs by their keys.
+_INDEXED = ("leases", "jobs", "executors")
+_OPEN = {"jobs": tables.OPEN_JOB, "executors": tables.OPEN_EXECUTOR}
+#: Open rows that the index of states has, as far as the table has them, too.
+_OPEN_ROWS = """
+    SELECT state, count(DISTINCT rowid) FROM {table} AS found WHERE state IN ({states})
+    AND EXISTS (SELECT 1 FROM {table} AS kept WHERE kept.rowid = found.rowid AND +kept.state = found.state)
+    GROUP BY state
+"""
 
 
 def opened(url: str, at: float | None) -> Database:
@@ -46,7 +62,7 @@ def prepare(connection: Connection, database: Database, at: float | None) -> Non
     if connection.dialect.name == "postgresql":  # two daemons may come to an empty database at once
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext("stoker schema"))))
     else:
-        _check_pages(connection, name)
+        _check(connection, name, "quick_check(1)", _CHECK_SECONDS)
     if not sa.inspect(connection).has_table(facts.name):
         if database.path is not None and (why := sqlite_file.lost(database.path)):
             raise StoreError(f"the job store {name} {why}")  # all of it was in the log beside it
@@ -65,15 +81,38 @@ def prepare(connection: Connection, database: Database, at: float | None) -> Non
         migrate(connection, int(found))
         upsert(connection, facts, [{"key": "schema", "value": str(SCHEMA_VERSION)}])
     tables.metadata.create_all(connection)  # the first Stoker did without one of them
+    if connection.dialect.name == "sqlite":
+        _check_indexes(connection, name)
 
 
-def _check_pages(connection: Connection, name: str) -> None:
-    """Check as much of the file as a start has time for; `stoker doctor` checks all of it."""
-    driver: Any = connection.connection.driver_connection
+def _check_indexes(connection: Connection, name: str) -> None:
+    """Check the indexes of what goes on: with a damaged one, jobs would be forgotten without a word.
+
+    As far as a start has time for it, but all of a table whose open rows are not as many as the sums say.
+    """
     until = time.monotonic() + _CHECK_SECONDS
-    driver.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+    for table in _INDEXED:
+        left = math.inf if _lacks_open_rows(connection, table) else max(0.0, until - time.monotonic())
+        _check(connection, name, f"integrity_check({table})", left)
+
+
+def _lacks_open_rows(connection: Connection, table: str) -> bool:
+    if (states := _OPEN.get(table)) is None:
+        return False
+    query = _OPEN_ROWS.format(table=table, states=", ".join(f"'{state}'" for state in states))
+    found = {row[0]: row[1] for row in connection.exec_driver_sql(query)}
+    right = sa.select(sums.c.state, sums.c.number).where(sums.c.name == table, sums.c.number != 0)
+    rows = connection.execute(right.where(sums.c.state.in_(states)))
+    return found != {row[0]: row[1] for row in rows}
+
+
+def _check(connection: Connection, name: str, check: str, seconds: float) -> None:
+    """Check the file for so long; `stoker doctor` checks all of it. StoreError when it is corrupt."""
+    driver: Any = connection.connection.driver_connection
+    until = time.monotonic() + seconds
+    driver.set_progress_handler(lambda: time.monotonic() > until, _LOOKS)
     try:
-        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        found = connection.exec_driver_sql(f"PRAGMA {check}").scalar()
     except OperationalError as error:
         if "interrupted" not in str(error.orig):
             raise
@@ -82,4 +121,10 @@ def _check_pages(connection: Connection, name: str) -> None:
         driver.set_progress_handler(None, 0)
     if found != "ok":
         what = str(found).splitlines()[-1]
-        raise StoreError(f"the job store {name} is corrupt ({what}); restore a backup of it")
+        advice = "`stoker doctor --repair` makes its indexes anew" if of_an_index(what) else _RESTORE
+        raise StoreError(f"the job store {name} is corrupt ({what}); {advice}")
+
+
+def of_an_index(fault: str) -> bool:
+    """Whether a fault that SQLite has found is of an index alone, which can be made anew of its table."""
+    return _OF_INDEX.search(fault) is not None
