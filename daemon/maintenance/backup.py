@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
+from secrets import token_hex
 from urllib.parse import quote
 
 from conf.errors import ReportedError
@@ -25,6 +26,8 @@ from daemon.store.rows import sqlite_file
 from daemon.store.rows.database import StoreError
 from daemon.store.sqlite_schema import foreign_object
 
+#: How the name of a copy begins that is not complete.
+_DRAFT = ".stoker-backup-"
 #: Pages that are copied at once: 16 MiB.
 _STEP = 4096
 
@@ -54,39 +57,61 @@ def back_up(
         raise BackupError(f"{target} is a file of the store itself; choose another name")
     if target.exists() and not replace:
         raise BackupError(f"{target} exists already; choose another name, or give --force")
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-        with _opened(store) as source, _opened(draft) as copy:
-            # From here on one state is read, or a busy daemon would make it begin again and again.
-            source.execute("BEGIN")
-            source.execute("SELECT count(*) FROM facts").fetchone()
-            page = source.execute("PRAGMA page_size").fetchone()[0]
+        with _draft_in(target.absolute().parent) as draft:
+            with _opened(store) as source, _opened(draft) as copy:
+                # From here on one state is read, or a busy daemon would make it begin again and again.
+                source.execute("BEGIN")
+                source.execute("SELECT count(*) FROM facts").fetchone()
+                page = source.execute("PRAGMA page_size").fetchone()[0]
 
-            def tell(_: int, remaining: int, total: int) -> None:
-                if progress is not None:
-                    progress((total - remaining) * page, total * page)
+                def tell(_: int, remaining: int, total: int) -> None:
+                    if progress is not None:
+                        progress((total - remaining) * page, total * page)
 
-            source.backup(copy, pages=_STEP, progress=tell)
-            copy.execute("PRAGMA journal_mode = DELETE")
-            expected = source.execute("SELECT count(*) FROM jobs").fetchone()[0]
-        copied = check(draft)
-        if copied.jobs != expected:
-            there = counted(copied.jobs, "job")
-            raise BackupError(f"the copy has {there}, the store {expected}; the copy was removed")
-        _sync(draft)
-        if replace:
-            draft.replace(target)
-        else:
-            os.link(draft, target)  # fails if another process was quicker
-        sqlite_file.sync_folder(target.absolute().parent)
+                source.backup(copy, pages=_STEP, progress=tell)
+                copy.execute("PRAGMA journal_mode = DELETE")
+                expected = source.execute("SELECT count(*) FROM jobs").fetchone()[0]
+            copied = check(draft)
+            if copied.jobs != expected:
+                there = counted(copied.jobs, "job")
+                raise BackupError(f"the copy has {there}, the store {expected}; the copy was removed")
+            _sync(draft)
+            if replace:
+                draft.replace(target)
+            else:
+                os.link(draft, target)  # fails if another process was quicker
+            sqlite_file.sync_folder(target.absolute().parent)
     except sqlite3.Error as error:
         raise BackupError(f"{store} cannot be copied to {target}: {error}") from error
     except OSError as error:
         raise BackupError(f"{target} cannot be written: {error.strerror or error}") from error
-    finally:
-        _remove(draft)
     return copied
+
+
+@contextlib.contextmanager
+def _draft_in(folder: Path) -> Iterator[Path]:
+    """A new file in the folder, removed at the end, as are those that killed commands have left there."""
+    for left in folder.glob(f"{_DRAFT}*.db"):
+        with contextlib.suppress(OSError), _locked(left, os.O_RDWR):
+            _remove(left)
+    draft = folder / f"{_DRAFT}{token_hex(8)}.db"
+    with _locked(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL):
+        try:
+            yield draft
+        finally:
+            _remove(draft)
+
+
+@contextlib.contextmanager
+def _locked(draft: Path, flags: int) -> Iterator[None]:
+    """Mark a draft as in use; OSError where it is."""
+    file = os.open(draft, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(file)
 
 
 def check(path: Path) -> GoodBackup:
@@ -133,7 +158,9 @@ def restore(backup: Path, store: Path, data_dir: Path) -> tuple[GoodBackup, Path
             if _there(log := backup.with_name(f"{backup.name}-wal")):
                 _copy(log, draft.with_name(f"{draft.name}-wal"))
             copied = _checked(draft, str(backup))
-            highest = max(_highest_in(store), Folders(data_dir).highest())
+            # Without a store, an earlier restore was killed that had put it aside.
+            stores = [store] if store.exists() else store.parent.glob(f"{store.name}.before-*")
+            highest = max(0, *map(_highest_in, stores), Folders(data_dir).highest())
             if copied.schema != SCHEMA_VERSION:  # as the next daemon would: older ones have no such numbers
                 opened(f"sqlite:///{draft.absolute()}", None).close()
             _raise_numbers(draft, highest)
@@ -204,7 +231,7 @@ def _put_aside(store: Path) -> Path | None:
         for place in map(store.with_name, chain((name,), (f"{name}-{number}" for number in count(2))))
         if not any(map(os.path.lexists, sqlite_file.files_of(place)))
     )
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in ("", *sqlite_file.BESIDE):  # a journal, too, would be taken for that of the next file
         with contextlib.suppress(FileNotFoundError):
             store.with_name(store.name + suffix).rename(aside.with_name(aside.name + suffix))
     return aside if aside.exists() else None

@@ -196,7 +196,7 @@ def _keep_to_it(
                 store.vms.forget_uses(day_of(clock.lived() - pruner.rules.bill * SECONDS_PER_DAY))
         except DeposedError:
             return
-        except StoreError as error:
+        except (OSError, StoreError) as error:
             log.warning("cannot prune now", why=str(error))
             pause = _PAUSE
             continue

@@ -54,7 +54,7 @@ def test_a_copy_of_a_busy_store_is_one_state_of_it(store: Store, tmp_path: Path)
         for thread in threads:
             thread.join()
     assert all(0 <= done <= total for done, total in told)
-    assert not list(tmp_path.glob(".copy*")), "no draft is left"
+    assert not list(tmp_path.glob(".stoker-backup*")), "no draft is left"
     (tmp_path / "alone").mkdir()
     target.rename(tmp_path / "alone" / "stoker.db")
     with contextlib.closing(Store(url_of(tmp_path / "alone"))) as copy:
@@ -274,6 +274,28 @@ def test_a_restore_that_is_killed_loses_nothing(
     monkeypatch.undo()
     with pytest.raises(StoreError, match="is gone, but had been made"):
         Store(url_of(theirs))
+    restore(target, theirs / "stoker.db", theirs)
+    with contextlib.closing(Store(url_of(theirs))) as again:
+        assert submit(again).job.id == "job-5", "its number had another job"
+
+
+def test_a_copy_removes_the_drafts_of_killed_ones(store: Store, tmp_path: Path) -> None:
+    """With their journals, whatever copy they were to be; not that of a copy that is being made."""
+    source, copies = tmp_path / "stoker.db", tmp_path / "copies"
+    copies.mkdir()
+    for name in (".stoker-backup-1.db", ".stoker-backup-1.db-journal", "other.db"):
+        (copies / name).write_bytes(b"half")
+    begun: list[str] = []
+
+    def beside(_: int, __: int) -> None:
+        if not begun:
+            begun.extend(path.name for path in copies.glob(".stoker-backup-*"))
+            back_up(source, copies / "second.db")
+
+    back_up(source, copies / "first.db", progress=beside)
+    assert begun != []
+    assert ".stoker-backup-1.db" not in begun
+    assert sorted(path.name for path in copies.iterdir()) == ["first.db", "other.db", "second.db"]
 
 
 @pytest.mark.parametrize("dump", sorted((Path(__file__).parents[1] / "store/stores").glob("*.sql")))

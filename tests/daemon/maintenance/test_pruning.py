@@ -1,13 +1,14 @@
 """Retention of ended jobs: the rules, the data removed with a job, and the data never touched."""
 
 import contextlib
+import errno
 import math
 import os
 import sqlite3
 import subprocess
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -224,6 +225,27 @@ def test_a_daemon_keeps_to_the_rules_by_itself(store: Store, tmp_path: Path) -> 
     uploads = Uploads(tmp_path / "uploads", UploadsSection())
     with retention(store, tmp_path, Retention(jobs=2), uploads, Clock()):
         deadline = time.monotonic() + 300
+        while left(store) != [7, 8, 9, 10] and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert left(store) == [7, 8, 9, 10]
+
+
+def test_a_disk_that_fails_for_a_while_does_not_end_it(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one that lists no folder, or a daemon without another file: it goes on when that is over."""
+    fails = iter([True, False])
+
+    def task_folders(data_dir: Path, task_ids: Iterable[str]) -> Iterator[Path]:
+        if next(fails, False):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return iter(())
+
+    monkeypatch.setattr("daemon.disk.job_folders.task_folders", task_folders)
+    monkeypatch.setattr("daemon.maintenance.pruning._PAUSE", 0.05)
+    uploads = Uploads(tmp_path / "uploads", UploadsSection())
+    with retention(store, tmp_path, Retention(jobs=2, size=1000), uploads, Clock()):
+        deadline = time.monotonic() + 60
         while left(store) != [7, 8, 9, 10] and time.monotonic() < deadline:
             time.sleep(0.05)
     assert left(store) == [7, 8, 9, 10]
