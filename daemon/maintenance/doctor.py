@@ -25,7 +25,6 @@ from daemon.maintenance.host_checks import (
     look_at_provider,
 )
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
-from daemon.store.opening import of_an_index
 from daemon.store.rows import job_rows, sqlite_file
 from daemon.store.rows.comparisons import read_comparison
 from daemon.store.rows.damaged_rows import Damages, put_aside
@@ -115,7 +114,7 @@ class Doctor:
         with database.read() as connection:
             faults = [] if database.path is None else self._look_at_pages(connection)
         if faults:
-            only = all(map(of_an_index, faults))
+            only = all(map(sqlite_file.of_an_index, faults))
             mended = only and self._exam.mend(lambda: database.write(_index_anew))
             advice = f"`stoker doctor --repair` makes its indexes anew; or {_RESTORE}" if only else _RESTORE
             self._exam.find_all("pages", faults, advice, mended)

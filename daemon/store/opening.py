@@ -4,7 +4,6 @@
 """
 
 import math
-import re
 import time
 from datetime import datetime
 from typing import Any
@@ -24,7 +23,6 @@ _CHECK_SECONDS = 2.0
 #: Instructions of SQLite between two looks at the clock.
 _LOOKS = 10_000
 _RESTORE = "restore a backup of it"
-_OF_INDEX = re.compile(r"missing from index|in index|out of order")
 #: Tables of which a daemon finds by an index what goes on and is paid for, and jobs by their keys.
 _INDEXED = ("leases", "jobs", "executors")
 _OPEN = {"jobs": tables.OPEN_JOB, "executors": tables.OPEN_EXECUTOR}
@@ -121,10 +119,6 @@ def _check(connection: Connection, name: str, check: str, seconds: float) -> Non
         driver.set_progress_handler(None, 0)
     if found != "ok":
         what = str(found).splitlines()[-1]
-        advice = "`stoker doctor --repair` makes its indexes anew" if of_an_index(what) else _RESTORE
+        anew = "`stoker doctor --repair` makes its indexes anew"
+        advice = anew if sqlite_file.of_an_index(what) else _RESTORE
         raise StoreError(f"the job store {name} is corrupt ({what}); {advice}")
-
-
-def of_an_index(fault: str) -> bool:
-    """Whether a fault that SQLite has found is of an index alone, which can be made anew of its table."""
-    return _OF_INDEX.search(fault) is not None

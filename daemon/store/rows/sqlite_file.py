@@ -5,6 +5,7 @@ SQLite takes a file of 0 bytes for a new database. So a note beside the file say
 
 import contextlib
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -16,6 +17,7 @@ _MAGIC = b"SQLite format 3\0"
 _NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
 #: Endings of the names of the files that SQLite reads and writes beside a store.
 BESIDE = ("-wal", "-shm", "-journal")
+_OF_INDEX = re.compile(r"\b(?:from|in|of) index\b")
 _RESTORE = "restore a backup of it (docs/operations.md says how)"
 
 
@@ -96,6 +98,11 @@ def _last(path: Path, length: int) -> bytes:
     with os.fdopen(open_regular(path), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - length))
         return file.read(length)
+
+
+def of_an_index(fault: str) -> bool:
+    """Whether a fault that SQLite has found is of an index alone, which can be made anew of its table."""
+    return _OF_INDEX.search(fault) is not None
 
 
 def note(path: Path, at: str) -> None:
