@@ -29,13 +29,14 @@ LOOKING_AT_OWN = frozenset({
     # The daemon's store, logs, records, uploads and web page, in folders that it alone may write.
     *_in(
         "daemon/maintenance/backup.py",
-        "back_up _checked _check_source _alone _copy _sync _put_aside _highest_in _remove _there",
+        "back_up _draft_in _locked _checked _check_source restore _alone _copy _sync _put_aside _highest_in "
+        "_remove _there",
     ),
     *_in("daemon/store/rows/database.py", "_make_private __init__ _identity"),
     *_in("daemon/disk/disk_monitor.py", "look"),
     *_in("daemon/maintenance/doctor.py", "_look_at_file"),
     *_in("daemon/substrate/embedded_mesos.py", "stop _spawn _last_line _read"),
-    *_in("daemon/disk/job_folders.py", "of in_use jobs"),
+    *_in("daemon/disk/job_folders.py", "_is_there in_use jobs"),
     *_in("framework/task_folders.py", "task_folders"),
     *_in("daemon/maintenance/host_checks.py", "look_at_permissions look_at_event_logs"),
     *_in("daemon/disk/event_log.py", "turn _open _gone _cut"),

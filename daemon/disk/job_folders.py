@@ -39,8 +39,11 @@ class Folders:
     def of(self, job_id: str, task_ids: Iterable[str]) -> list[Path]:
         """All folders of a job: its own, the daemon's records of it, its tasks' on this host."""
         found = [self._data_dir / kind / job_id for kind in ("jobs", "records")]
-        found += task_folders(self._data_dir, task_ids)
-        return [folder for folder in found if folder.is_dir() and not folder.is_symlink()]
+        return [*filter(_is_there, found), *self.of_tasks(task_ids)]
+
+    def of_tasks(self, task_ids: Iterable[str]) -> list[Path]:
+        """The folders on this host of some tasks."""
+        return list(filter(_is_there, task_folders(self._data_dir, task_ids)))
 
     def in_use(self, job_id: str) -> bool:
         """Whether a daemon has not yet forgotten the job's launch."""
@@ -56,6 +59,10 @@ class Folders:
         """The highest number of a job that has a folder here; 0 without any."""
         numbers = (job_number(name) or 0 for name in self.jobs())
         return max((number for number in numbers if number <= _HIGHEST), default=0)
+
+
+def _is_there(folder: Path) -> bool:
+    return folder.is_dir() and not folder.is_symlink()
 
 
 def measure(folder: Path) -> int:

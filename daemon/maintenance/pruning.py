@@ -31,6 +31,8 @@ log = structlog.get_logger("retention")
 
 #: Jobs of one step: about 10 ms of the store.
 _STEP = 50
+#: Tasks that are deleted at once: some 10 ms of the store, too.
+_TASKS = 500
 #: Seconds after its end during which a job is left alone: its processes may still be ending.
 _SETTLES = 60.0
 #: Seconds that a folder may take: several times what `remove` takes at most.
@@ -102,6 +104,23 @@ class Pruner:
                 gone.append(job)
         number = self._store.jobs.ended.prune([job.job_id for job in gone])
         return PruningResult(number, sum(job.size or 0 for job in gone), tuple(troubles))
+
+    def forget_tasks(self, lived: float) -> int:
+        """Delete old tasks of jobs that go on and had very many, with their folders; how many.
+
+        Only those that ended on days that are over by that time, in seconds.
+        """
+        number = 0
+        for job_id, (heir, *old) in self._store.old_tasks.due(lived - lived % SECONDS_PER_DAY).items():
+            for first in range(0, len(old), _TASKS):
+                if self._stopped():
+                    return number
+                part = old[first : first + _TASKS]
+                for folder in self._folders.of_tasks(part):
+                    self._files.look(None, f"the removal of {folder}", partial(remove, folder), job_id)
+                self._store.old_tasks.delete(job_id, part, heir)
+                number += len(part)
+        return number
 
     def measure(self) -> int:
         """Measure some jobs that were not yet, when the rules are about bytes; how many."""
@@ -190,6 +209,8 @@ def _keep_to_it(
             if began > swept + _SWEEP:
                 swept = began
                 _sweep(uploads, store)
+                if tasks := pruner.forget_tasks(clock.lived()):
+                    log.info("old tasks of running jobs were removed", tasks=tasks)
                 long_ago = clock.lived() - DETAILED * SECONDS_PER_DAY
                 store.vms.forget_details(day_of(long_ago))
                 store.vms.forget_leases(long_ago)

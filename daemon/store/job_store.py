@@ -13,6 +13,7 @@ from secrets import token_hex
 from daemon.store import opening
 from daemon.store.facts import Facts
 from daemon.store.model_changes import ModelChanges
+from daemon.store.queries.old_tasks import OldTasks
 from daemon.store.queries.stored_jobs import StoredJobs
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.applications import ApplicationRows
@@ -46,6 +47,8 @@ class Store:
         #: Events, estimates of jobs, and decisions of other policies.
         self.events, self.estimates = EventRows(access), EstimateRows(access)
         self.comparisons = ComparisonRows(access)
+        #: Tasks of jobs that go on, of very many.
+        self.old_tasks = OldTasks(access)
 
     def during(self, term: Term) -> "Store":
         """The same store, to be written in that term only."""

@@ -28,9 +28,9 @@ Result = TypeVar("Result")
 
 #: Tasks of a job that are all read at a daemon's start; of a job with more, so many ended ones that were
 #: launched first, and last, beside those that matter. Chosen: the model has no more of them in memory.
-_ALL_READ, _FIRST_READ, _LAST_READ = 5000, 100, 500
+_ALL_READ, FIRST_READ, _LAST_READ = 5000, 100, 500
 #: How the record of a task begins that field which says that another has taken its place, or has to.
-_NOT_REPLACED = '"replaced":false'
+NOT_REPLACED = '"replaced":false'
 #: Damaged rows that are remembered by name. Chosen: more are a damaged disk, and need no list.
 _MOST = 1000
 
@@ -145,9 +145,9 @@ def task_rows_to_go_on(connection: Connection, numbers: Sequence[int]) -> list[S
     )
     for number in long:
         its = sa.select(of.task_id).where(of.job == number)
-        first = its.order_by(of.launched_at).limit(_FIRST_READ)
+        first = its.order_by(of.launched_at).limit(FIRST_READ)
         last = its.order_by(of.launched_at.desc()).limit(_LAST_READ)
-        matters = of.state.in_(tables.OPEN_EXECUTOR) | of.record.contains(_NOT_REPLACED)
+        matters = of.state.in_(tables.OPEN_EXECUTOR) | of.record.contains(NOT_REPLACED)
         matters |= of.task_id.in_(first) | of.task_id.in_(last)
         found += connection.execute(query.where(of.job == number, matters)).all()
     return found

@@ -3,18 +3,23 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from conf.schema import Retention
+from daemon.maintenance import pruning
+from daemon.maintenance.pruning import Pruner
 from daemon.store.job_store import Store
+from daemon.store.queries import old_tasks
 from daemon.store.rows import damaged_rows, tables
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord
 from environment.types import Dynamic
 from tests.daemon.store.rows.test_damaged_rows import flip
-from tests.daemon.store.test_job_store import make_task, submit, url_of
+from tests.daemon.store.test_job_store import make_explanation, make_task, submit, url_of
 
 #: Seconds since the epoch, midnight of 2026-11-22 (UTC).
 MIDNIGHT = 1_795_305_600.0
@@ -65,7 +70,7 @@ def test_a_start_reads_the_tasks_that_matter(store: Store, monkeypatch: pytest.M
     """Those that run, or are to be placed again, the first and the last; of other jobs all."""
     everything = {f"job-1.{number}" for number in range(100)} | {"job-2.0", "job-1.driver-7"}
     assert {each.task_id for each in store.jobs.open.take_up(2.0).tasks} == everything
-    for name, number in (("_ALL_READ", 20), ("_FIRST_READ", 3), ("_LAST_READ", 4)):
+    for name, number in (("_ALL_READ", 20), ("FIRST_READ", 3), ("_LAST_READ", 4)):
         monkeypatch.setattr(damaged_rows, name, number)
     wanted = [7, 40, 50, *range(2), *range(96, 100)]
     expected = {f"job-1.{number}" for number in wanted} | {"job-2.0", "job-1.driver-7"}
@@ -96,6 +101,41 @@ def test_costs_of_before_midnight_are_summed_where_they_are_stored(store: Store)
         make_old(store, old)
         held, _ = store.jobs.recent.held("2026-11-22", MIDNIGHT, until)
         assert held == pytest.approx(1.0 - sum(parts))
+
+
+def test_old_tasks_of_a_job_that_goes_on_are_deleted(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With folders, once their day is over; a start, the costs of a day and what is shown stay the same."""
+    for module, name, number in (
+        (old_tasks, "MOST_TASKS", 20),
+        (old_tasks, "FIRST_READ", 3),
+        (old_tasks, "_EXPLAINED", 2),
+        (pruning, "_TASKS", 10),
+        (damaged_rows, "_ALL_READ", 20),
+        (damaged_rows, "FIRST_READ", 3),
+        (damaged_rows, "_LAST_READ", 4),
+    ):
+        monkeypatch.setattr(module, name, number)
+    executors_of = tmp_path / "mesos/work/agents/S1/frameworks/F1/executors"
+    for number in (10, 95):
+        (executors_of / f"job-1.{number}").mkdir(parents=True)
+    store.changes.save(Changes((), ()), [make_explanation("job-1", at=float(n)) for n in range(5)])
+    held = partial(store.jobs.recent.held, "2026-11-22", MIDNIGHT, MIDNIGHT + 1000.0)
+    costs, starts, last = held(), store.jobs.open.take_up(2.0), store.jobs.executors("job-1")[-20:]
+    pruner = Pruner(store, tmp_path, Retention())
+    assert pruner.forget_tasks(MIDNIGHT - 1.0) == 0
+    assert len(store.jobs.explanations("job-1")) == 5
+    assert pruner.forget_tasks(MIDNIGHT + 1000.0) == 74
+    assert pruner.forget_tasks(MIDNIGHT + 2000.0) == 0
+    gone = {f"job-1.{number}" for number in range(3, 80)} - {"job-1.7", "job-1.40", "job-1.50"}
+    assert gone.isdisjoint(store.jobs.task_ids("job-1"))
+    assert len(store.jobs.task_ids("job-1")) == 101 - len(gone)
+    assert held() == (pytest.approx(costs[0]), costs[1])
+    assert store.jobs.open.take_up(2.0) == starts
+    assert store.jobs.executors("job-1")[-20:] == last
+    assert [each.at for each in store.jobs.explanations("job-1")] == [3.0, 4.0]
+    assert sorted(path.name for path in executors_of.iterdir()) == ["job-1.95"]
 
 
 def test_parts_of_a_jobs_tasks_are_found_alone(store: Store) -> None:
