@@ -50,7 +50,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/store/rows/sqlite_file.py", "note sync_folder lost _has_log _foreign _log_fault"),
     *_in(
         "daemon/disk/uploads.py",
-        "status use look check_sizes path sweep _is_old _take _unlink _room _entries _sync",
+        "status use look check_sizes path checked sweep _is_old _take _unlink _room _entries _sync",
     ),
     *_in("framework/embedded/credentials.py", "_kept"),
     *_in("framework/embedded/isolation/isolation.py", "_register _remove _read remove_leftovers"),

@@ -81,7 +81,7 @@ def copy_in(
 
     ValueError when one is not kept any more, OSError when one cannot be copied.
     """
-    sources = [(uploads.path(file, owner), file.name) for file in files]
+    sources = [(uploads.checked(file, owner), file.name) for file in files]
     if not sources:
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

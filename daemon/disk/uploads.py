@@ -8,6 +8,7 @@ room that others leave. Only the daemon reads them there: `file_delivery.py` pas
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 import threading
@@ -38,6 +39,8 @@ _SPARED_FILES = 10_000
 _LEAST = 4 << 10
 #: Seconds after which an incomplete file is removed, when no more of it arrives.
 _PART_AGE = SECONDS_PER_DAY
+#: Seconds for which a file that had its hash is passed on without another look: many drivers may want it.
+_RIGHT = 600.0
 _READ = 1 << 20
 _UNNEEDED = "files that no job needs are removed after uploads.age days, or by `stoker prune`"
 _NAME = re.compile(rf"(?:(?P<mark>[0-9a-f]{{16}})-)?{SHA256}(\.part)?")
@@ -70,6 +73,8 @@ class Uploads:
         #: Locks of the files that are being changed, with the number of threads that have or want each.
         self._locks: dict[str, tuple[threading.Lock, int]] = {}
         self._locking = threading.Lock()
+        #: Until when (monotonic) files are not read again that had their hash.
+        self._right: dict[str, float] = {}
         self._counting = threading.Lock()
         #: Bytes that are here, as they count, and files, by the mark of their user; None: not counted yet.
         self._used: tuple[Counter[str], Counter[str]] | None = None
@@ -156,6 +161,24 @@ class Uploads:
         raise ValueError(
             f"{file.name}: this daemon does not have a file with the hash {file.sha256} (any more)"
         )
+
+    def checked(self, file: UploadedFile, owner: str = "") -> Path:
+        """Path as `path`, of a file that still has its hash; ValueError when a disk has changed it.
+
+        Then it is removed, so that it can be sent again.
+        """
+        path = self.path(file, owner)
+        with self._lock(path.name):
+            if time.monotonic() < self._right.get(path.name, -math.inf):
+                return path
+            with path.open("rb") as opened:
+                right = _hash(opened.fileno()) == file.sha256
+            if not right:
+                log.error("the disk has changed an uploaded file, which is removed", sha256=file.sha256)
+                self._unlink(path)
+                raise ValueError(f"{file.name}: the daemon's disk has changed this file; send it again")
+            self._right[path.name] = time.monotonic() + _RIGHT
+        return path
 
     def sweep(
         self, needed: Callable[[], Collection[str]], age: float | None = None, *, dry_run: bool = False
@@ -254,6 +277,7 @@ class Uploads:
     def _unlink(self, path: Path) -> None:
         size = path.stat().st_size
         path.unlink()
+        self._right.pop(path.name, None)
         self._count(path.name, -_counted(size), -1)
 
     def _touch(self, name: str) -> bool:

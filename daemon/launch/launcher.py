@@ -144,7 +144,7 @@ class Launcher:
             launch = self.applications.launch(job_id)
             file = None if launch is None else wanted(files_of(spec).values(), launch.secret, key)
             if file is not None:
-                return self.uploads.path(file, spec.owner), file.name
+                return self.uploads.checked(file, spec.owner), file.name
         return None
 
     def describe(

@@ -25,6 +25,28 @@ FILE = UploadedFile(SHA, "app.py")
 DAY = 86_400.0
 
 
+def test_a_file_that_the_disk_has_changed_reaches_no_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is removed, so that it can be sent again; a right one is read once in a while."""
+    monkeypatch.setattr(uploads_module, "_RIGHT", 0.0)
+    kept = Uploads(tmp_path / "uploads", UploadsSection())
+    kept.put(SHA, len(DATA), 0, DATA)
+    file_delivery.copy_in(kept, [FILE], "", tmp_path / "driver", None)
+    assert (tmp_path / "driver/app.py").read_bytes() == DATA
+    stored = kept.path(FILE)
+    stored.write_bytes(DATA[:-1] + b"x")
+    with pytest.raises(ValueError, match="disk has changed this file; send it again"):
+        file_delivery.copy_in(kept, [FILE], "", tmp_path / "driver", None)
+    assert kept.status(SHA) is None
+    assert kept.put(SHA, len(DATA), 0, DATA).complete
+    assert kept.checked(FILE) == stored
+    monkeypatch.undo()
+    assert kept.checked(FILE) == stored
+    stored.write_bytes(b"changed a moment later")
+    assert kept.checked(FILE) == stored
+
+
 class Clock:
     """The time, as a test sets it."""
 
