@@ -54,6 +54,9 @@ REFUSED = Backoff(first=10.0, longest=600.0)
 #: The same after VMs that were paid for and did not join. Chosen: one VM that tries such a pool once an hour
 #: and is given up after six minutes costs a tenth of a VM.
 NOT_JOINED = Backoff(first=60.0, longest=3600.0)
+#: Seconds of earlier connections to the master that each second without one takes away. Chosen: agents need
+#: minutes to come back to a master that was away for minutes.
+BREAK_COUNTS = 0.25
 #: For how long a VM may be only in the provider's list, or only in ours, since messages may be on their way.
 ORPHAN_GRACE, VANISHED_AFTER = 60.0, 60.0
 #: How long a job waits for offers of VMs that are up and of which its part is kept for it.

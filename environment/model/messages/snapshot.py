@@ -196,6 +196,7 @@ class FleetSnapshot:
     connected_at: float | None = None
     prices: tuple[tuple[str, float], ...] = ()
     held_pools: tuple[tuple[str, str], ...] = ()
+    counted: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

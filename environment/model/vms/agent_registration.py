@@ -23,7 +23,11 @@ _Times = tuple[tuple[str, float], ...]
 
 
 class JoiningVms:
-    """Agents by lease. Invariant: a VM is given up only after the master could report its agent for long."""
+    """Agents by lease. Invariant: a VM is given up only after the master could report its agent for long.
+
+    Several connections together count as long: else VMs that never join would be paid for as long as the
+    connection breaks again and again.
+    """
 
     def __init__(
         self,
@@ -46,14 +50,18 @@ class JoiningVms:
         self._away: dict[str, float] = {}
         #: Since when the master would tell of agents that come; None while there is no connection.
         self._connected_at: float | None = None
+        #: Seconds of earlier connections that still counted when the present connection, or its lack, began;
+        #: and when that was.
+        self._counted, self._counted_at = 0.0, 0.0
 
-    def state(self) -> tuple[_Times, float | None]:
+    def state(self) -> tuple[_Times, float | None, tuple[float, float]]:
         """State except the awaited VMs, which follow from the leases."""
-        return tuple(self._away.items()), self._connected_at
+        return tuple(self._away.items()), self._connected_at, (self._counted, self._counted_at)
 
-    def resume(self, away: _Times, connected_at: float | None) -> None:
-        """Restore the state."""
+    def resume(self, away: _Times, connected_at: float | None, counted: tuple[float, float]) -> None:
+        """Restore the state; logs of earlier versions have zeros for `counted`."""
         self._away, self._connected_at = dict(away), connected_at
+        self._counted, self._counted_at = counted if counted[1] else (0.0, connected_at or 0.0)
 
     def __bool__(self) -> bool:
         """Whether the agent of a VM is waited for."""
@@ -62,7 +70,14 @@ class JoiningVms:
     def connected(self, since: float | None) -> None:
         """Set the time since when the master reports agents; None while it does not report new ones."""
         if self._places:
+            self._counted, self._counted_at = self._told_for(), self._turn.now
             self._connected_at = since
+
+    def _told_for(self) -> float:
+        """Seconds for which the master could report agents, less some for breaks; at most `boot_timeout`."""
+        passed = self._turn.now - self._counted_at
+        gained = passed if self._connected_at is not None else -passed * timings.BREAK_COUNTS
+        return min(max(self._counted + gained, 0.0), self._options.boot_timeout)
 
     def could_tell(self, since: float) -> bool:
         """Whether the master could tell of agents all the time since then."""
@@ -94,7 +109,7 @@ class JoiningVms:
     def overdue(self) -> Iterator[tuple[Lease, str]]:
         """VMs that the master should have reported long ago, with the problem."""
         now, patience = self._turn.now, self._options.boot_timeout
-        if self._connected_at is None or now - self._connected_at < patience:
+        if self._connected_at is None or self._told_for() < patience:
             return
         for lease in due(self._awaited, now, self._places.lease):
             yield lease, f"it did not boot within {self._patience(lease):g} s"

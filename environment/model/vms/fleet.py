@@ -63,7 +63,7 @@ class Fleet:
     def state(self) -> FleetSnapshot:
         """All but the leases."""
         seen, orphans, paid = self._listings.state()
-        away, connected_at = self.joining.state()
+        away, connected_at, counted = self.joining.state()
         return FleetSnapshot(
             self._number,
             self._refusals.state(),
@@ -78,6 +78,7 @@ class Fleet:
             connected_at,
             self._places.prices(),
             tuple(self._places.held.items()),
+            counted,
         )
 
     def restore(
@@ -104,7 +105,7 @@ class Fleet:
             self._take_up()
             return
         self._number = moment.number
-        self.joining.resume(moment.away, moment.connected_at)
+        self.joining.resume(moment.away, moment.connected_at, moment.counted)
         self._listings.resume(moment.seen, moment.orphans, moment.paid)
         self._reservations.resume(moment.reserved)
         for pool, size in moment.sizes:

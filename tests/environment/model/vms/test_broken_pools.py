@@ -1,5 +1,6 @@
 """Pools with VMs that are paid for and never join: one VM at a time tries them, and that costs little."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -26,6 +27,9 @@ class BrokenCloud(ElasticWorld):
         pools = places(20) if terms is None else places(20, terms)
         super().__init__(pools=pools, options=ModelOptions(boot_timeout=300.0))
         self.vanish_after, self.mended = vanish_after, False
+        #: For how many seconds each connection to the master lasts, and for how many there is none then.
+        self.lasts, self.breaks = math.inf, 0.0
+        self._connects_at = self._breaks_at = math.inf
         self.opened_at: dict[str, float] = {}
         #: Seconds that were paid for, the number of VMs that were opened, and the most at once.
         self.paid, self.number, self.most = 0.0, 0, 0
@@ -36,14 +40,27 @@ class BrokenCloud(ElasticWorld):
         until = self.now + seconds
         while self.now < until:
             self.obey(self.wait(20.0))
+            self._connect()
             if self.vanish_after is not None:
                 self._vanish(self.vanish_after)
             for lease_id, at in [*self.opened_at.items()]:
                 lease = self.model.lease(lease_id) if self.mended and self.now - at >= 60.0 else None
                 if lease is not None and not lease.agent_id and lease.state == "booting":
                     self.obey(self.boot(lease.vm.id))
-            if self.model.ready_to_decide() and self.model.requests():
+            if self.model.subscribed and self.model.ready_to_decide() and self.model.requests():
                 self.obey(self.decide())
+
+    def _connect(self) -> None:
+        """Break the connection to the master, or connect again, where it is time."""
+        if self._breaks_at == math.inf and self.model.subscribed:
+            self._breaks_at = self.now + self.lasts
+        if self.now >= self._breaks_at:
+            self._breaks_at, self._connects_at = math.inf, self.now + self.breaks
+            self.send(ev.Disconnected(self.now, "closed by a proxy"))
+        elif self.now >= self._connects_at:
+            self._connects_at = math.inf
+            self.obey(self.subscribe())
+            self.measure()
 
     def _vanish(self, after: float) -> None:
         for lease_id, at in [*self.opened_at.items()]:
@@ -100,6 +117,34 @@ def test_a_day_costs_little(vanish_after: float | None) -> None:
         again = decode(encode(event))
         assert isinstance(again, ev.Event)
         assert model.handle(again) == commands
+
+
+@pytest.mark.parametrize(("lasts", "breaks"), [(200.0, 20.0), (60.0, 60.0)])
+def test_hours_cost_little_where_the_connection_breaks_again_and_again(lasts: float, breaks: float) -> None:
+    """Sooner than a VM is given up: then the connections before count, too."""
+    world = BrokenCloud()
+    world.lasts, world.breaks = lasts, breaks
+    begun(world)
+    world.play(6 * HOUR)
+    assert world.paid < 8 * HOUR
+
+
+def test_a_long_break_counts_for_nothing() -> None:
+    """VMs that booted meanwhile are waited for as long as after a start; also by a model that goes on."""
+    world = BrokenCloud()
+    world.send(ev.Restored(world.now, (), (), world.model.options))
+    world.begin()
+    world.submit(WIDE)
+    world.play(20.0)
+    world.send(ev.Disconnected(world.now, "no route"))
+    world.wait(HOUR)
+    world.subscribe()
+    assert not closes(world.wait(299.0))
+    moment = decode(encode(world.model.snapshot()))
+    assert isinstance(moment, ev.Event)
+    world.send(moment)
+    assert not closes(world.wait(0.5))
+    assert len(closes(world.wait(0.5))) == 20
 
 
 def test_when_one_has_joined_all_are_opened() -> None:
