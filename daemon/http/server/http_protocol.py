@@ -17,6 +17,9 @@ from daemon.http.server.connections import Connections, Visit, refusal
 _STEP = 16 * 1024
 #: Bytes after the headers of one request, for any body and any chunks.
 _LONGEST_REST = 8 * 2**20
+#: Pieces of a body below so many bytes, of one request: each costs the event loop microseconds. Our clients
+#: send larger ones.
+_SMALL_PIECE, _MOST_SMALL = 256, 4096
 #: Requests that may wait behind another on one connection; no client of ours sends a second one.
 _MOST_WAITING = 16
 #: Seconds in which an answer, or some of a long one, has to be taken, from when it began to wait for that.
@@ -47,6 +50,8 @@ class Connection(HttpToolsProtocol):
         self._asking = True
         #: Bytes of the request that is arriving.
         self._received = self._header_bytes = 0
+        #: Small pieces of its body.
+        self._small = 0
         #: Whether the client was sent an answer that ends the connection; nothing of it is read any more.
         self._refused = False
         self._unsent_since: float | None = None
@@ -94,7 +99,7 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self._received = self._header_bytes = 0
+        self._received = self._header_bytes = self._small = 0
         if not self._asking:
             self._ask()
 
@@ -129,8 +134,12 @@ class Connection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
-        if not self._refused:
-            super().on_body(body)
+        if self._refused:
+            return
+        super().on_body(body)
+        self._small += len(body) < _SMALL_PIECE
+        if self._small > _MOST_SMALL:
+            self._refuse(413, f"a body may have {_MOST_SMALL} pieces below {_SMALL_PIECE} bytes")
 
     def on_message_complete(self) -> None:
         """The request is complete."""

@@ -182,6 +182,16 @@ def test_trailers_count_as_what_they_are() -> None:
         assert asked(address) == 200
 
 
+def test_a_body_of_many_small_chunks_is_refused() -> None:
+    """Before all of it came: each costs the event loop time; some are taken."""
+    begin = POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with served(Http()) as address:
+        assert status(talk(address, begin + b"1\r\n \r\n" * 3000 + b"2\r\n{}\r\n0\r\n\r\n")) == 200
+        answer = talk(address, begin + b"1\r\n \r\n" * 5000 + b"0\r\n\r\n")
+        assert answer == b"" or status(answer) == 413
+        assert asked(address) == 200
+
+
 def test_a_body_that_nobody_waits_for_ends_the_connection() -> None:
     """A GET is answered without its body; the connection ends, and the rest is not read for ever."""
     with served(Http()) as address, connect(address) as connection:
