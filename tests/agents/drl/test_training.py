@@ -83,11 +83,16 @@ SHORT = {
 @pytest.fixture
 def tiny(tmp_path: Path) -> dict[str, Any]:
     """A training file's values for the tiny cluster, without the algorithm."""
-    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(CLUSTER))
-    write_workload(JOBS, tmp_path / "jobs.csv")
+    return tiny_in(tmp_path)
+
+
+def tiny_in(folder: Path) -> dict[str, Any]:
+    """The same, of files in this folder."""
+    (folder / "tiny.yaml").write_text(yaml.safe_dump(CLUSTER))
+    write_workload(JOBS, folder / "jobs.csv")
     return {
-        "cluster": str(tmp_path / "tiny.yaml"),
-        "workloads": {str(tmp_path / "jobs.csv"): 1.0},
+        "cluster": str(folder / "tiny.yaml"),
+        "workloads": {str(folder / "jobs.csv"): 1.0},
         "network": {"kind": "shared", "hidden": 16},
         "observation": {"upcoming": 1},
         "objective": {"beta": 0.5, "waiting": 0.0},

@@ -13,7 +13,7 @@ from conf.schema.training import TrainingSpec
 from daemon.cli import main
 from profiles.workloads.workload import Workload, WorkloadJob
 from profiles.workloads.workload_files import write_workload
-from tests.agents.drl.test_training import JOBS, SHORT, file_of, spec_of, tiny
+from tests.agents.drl.test_training import JOBS, SHORT, file_of, spec_of, tiny, tiny_in
 
 __all__ = ["tiny"]
 
@@ -36,6 +36,16 @@ def test_an_imitation_that_diverges_names_its_own_rate(
     assert "smaller imitation.learning_rate (it was 1e+30" in capsys.readouterr().err
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A training file, and the folder of its run."""
+    from agents.drl.training.trainer import train
+
+    folder = tmp_path_factory.mktemp("trained")
+    config = file_of({**tiny_in(folder), **SHORT["reinforce"]}, folder)
+    return config, train(load(Path(config), TrainingSpec), folder / "out")
+
+
 def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
@@ -55,15 +65,13 @@ def _cut(path: Path) -> None:
 def test_a_damaged_checkpoint_is_one_line(
     name: str,
     damage: Callable[[Path], object],
-    tiny: dict[str, Any],
+    trained: tuple[str, Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It has the checkpoint and a remedy."""
-    from agents.drl.training.trainer import train
-
-    config, out = file_of({**tiny, **SHORT["reinforce"]}, tmp_path), tmp_path / "out"
-    train(load(Path(config), TrainingSpec), out)
+    config, out = trained[0], tmp_path / "out"
+    shutil.copytree(trained[1], out)
     (checkpoint,) = (out / "run" / "checkpoints").iterdir()
     damage(checkpoint / name)
     assert main(["train", "--config", config, "--out", str(out), "--resume"]) == 2
