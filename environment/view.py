@@ -118,9 +118,9 @@ class ClusterView:
     out until ...`), `leaves_at` the time when others are taken away (seconds), for maintenance that was
     planned: no job is placed there that is known to last longer. `limits` lists the resources that the
     master withholds, such as those over a quota. `openings` says which VMs are open and when others could
-    be, where some come and go. `covered` is the share of each VM that commitments pay anyway, or would if it
-    were the next to be opened; float64 [N]; without, nothing is. `room_for` counts with the resources that
-    may be used.
+    be, where some come and go. `covered` is the share of each VM that commitments pay anyway, or would if
+    closed ones were opened in their order; float64 [N]; without, nothing is. `room_for` counts with the
+    resources that may be used.
     """
 
     at: float
@@ -137,6 +137,8 @@ class ClusterView:
 
     def __post_init__(self) -> None:
         self.executors.flags.writeable = False
+        if self.covered is not None:
+            self.covered.flags.writeable = False
         self.__dict__.update(left_out=fixed(self.left_out), leaves_at=fixed(self.leaves_at))
         # Shared with the views that `changed` makes of it, whichever of them needs a value first.
         self.__dict__.setdefault("_of_vms", {})

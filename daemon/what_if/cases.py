@@ -46,7 +46,7 @@ class Present:
     keeping: IdleTimeout = BREAK_EVEN
     #: By which rule executors are moved so that VMs of pools close.
     moves: Consolidation = NO_MOVES
-    #: Commitments of today, which are paid in any case.
+    #: Commitments of all days.
     commitments: tuple[Commitment, ...] = ()
     #: How many executors and drivers this machine carries at once; None: any number.
     jvms: int | None = None

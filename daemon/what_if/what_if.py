@@ -119,16 +119,16 @@ class WhatIfService:
         while not self._curious.empty():
             queue = tuple(model.requests(gated=False))
             others = max(model.waiting - len(queue), 0)
-            options, view = model.options, model.view()
+            options = model.options
             self._curious.get().set_result(
                 Present(
-                    view,
+                    model.view(),
                     queue,
                     model.sharing,
                     others,
                     options.keeping,
                     options.moves,
-                    active_at(view.at, options.commitments),
+                    options.commitments,
                     options.jvms,
                 )
             )
@@ -190,7 +190,7 @@ class WhatIfService:
                     each.sharing,
                     each.keeping,
                     each.moves,
-                    each.commitments,
+                    active_at(each.view.at, each.commitments),
                     each.jvms,
                     each.follow,
                     self._errors(),

@@ -95,9 +95,11 @@ Cover = tuple[tuple[str, float], ...]
 
 def cover(vms: Iterable[_CoverableVm], commitments: Sequence[Commitment]) -> dict[str, Cover]:
     """Shares of VMs that are covered, by VM: in the order of the VMs, and of the commitments."""
-    left = {each.name: each.room() for each in commitments}
+    left = {each.name: room for each in commitments if (room := each.room()) > _DUST}
     found: dict[str, Cover] = {}
     for vm in vms:
+        if not left:
+            break
         bare, parts = 1.0, list[tuple[str, float]]()
         for each in commitments:
             room, takes = left.get(each.name, 0.0), each.takes(vm.price_per_hour)
@@ -107,6 +109,8 @@ def cover(vms: Iterable[_CoverableVm], commitments: Sequence[Commitment]) -> dic
                 continue
             share = min(bare, room / takes)
             left[each.name], bare = room - share * takes, bare - share
+            if left[each.name] <= _DUST:
+                del left[each.name]
             parts.append((each.name, share))
         if parts:
             found[vm.id] = tuple(parts)

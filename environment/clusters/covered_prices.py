@@ -26,10 +26,11 @@ class CoveredShares:
         self._found = np.zeros(0)
 
     def of(self, vms: tuple[Vm, ...], opened_at: FloatArray, commitments: Sequence[Commitment]) -> FloatArray:
-        """Share of each VM that these commitments cover, or would if it were the next to be opened.
+        """Share of each VM that these commitments cover, or would if closed ones were opened in their order.
 
         As in the bill, those are covered first that have been open longest: `opened_at` are seconds, float64
-        [N], infinity for closed VMs, which come after these in their order. Returns float64 [N], read-only.
+        [N], infinity for closed VMs, which come after these, NaN for those that are not opened now, which
+        come last. Returns float64 [N], read-only.
         """
         key = vms, commitments, opened_at.tobytes()
         if self._of is None or self._of[0] is not vms or self._of[1:] != key[1:]:

@@ -232,7 +232,7 @@ def _use_of(view: ClusterView) -> VmUse[str]:
         for vm_id in job.vm_ids:
             if (index := view.index.get(vm_id)) is not None:
                 until[index] = max(float(until[index]), ends[job.job.id])
-    return VmUse(until, np.where(_always(view), 0.0, view.prices_per_hour), ends)
+    return VmUse(until, np.where(_always(view), 0.0, view.list_prices_per_hour), ends)
 
 
 def _always(view: ClusterView) -> BoolArray:

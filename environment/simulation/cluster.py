@@ -19,7 +19,7 @@ from environment.resources import BASIC, MEMORY, NOTHING, THOUSANDTHS, Resources
 from environment.simulation.faults.spot_supply import SpotSupply
 from environment.simulation.hour_limits import SimulatedHourLimits
 from environment.simulation.results.billing import Meter
-from environment.types import IntArray, Job, PlacementRequest, Vm
+from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
 
@@ -84,6 +84,7 @@ class SimulatedCluster:
     def view(self, running: Collection[RunningJob]) -> ClusterView:
         """View of the cluster for policies, with these running jobs."""
         state, shown = self._batch.state, self._shown
+        left_out = self.not_opened() | self.left_out
         return self._empty.changed(
             at=self._now,
             free=ResourceArrays.basic(
@@ -93,10 +94,15 @@ class SimulatedCluster:
             ),
             executors=state.held[0, shown].copy(),
             running=tuple(running),
-            left_out=self.not_opened() | self.left_out,
+            left_out=left_out,
             openings=self._openings(),
-            covered=self._meter.covered.shares()[shown] if self._meter.covered else None,
+            covered=self._covered(left_out),
         )
+
+    def _covered(self, left_out: Mapping[str, str]) -> FloatArray | None:
+        """Share of each VM shown that commitments cover."""
+        covered = self._meter.covered
+        return covered.shares([self._index[vm_id] for vm_id in left_out])[self._shown] if covered else None
 
     def not_opened(self) -> dict[str, str]:
         """Reasons why closed VMs are not opened now, by id."""
@@ -155,6 +161,7 @@ class SimulatedCluster:
     def lose(self, vm_id: str) -> int:
         """A VM is gone; its number."""
         gone = self._index[vm_id]
+        self._meter.covered.lose(gone)
         self._there = self._shown = self._there[self._there != gone]
         there = tuple(self._vms[vm] for vm in self._there)
         self._empty, self._reach = _empty(there, self._others), MaxCapacity(there, known=True)

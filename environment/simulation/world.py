@@ -191,7 +191,7 @@ class World:
         special = self._tracks or self.elastic or self._cluster.special or self._in_order is not None
         # The kernel has one preference of each job, the true one.
         asked = self._auto or self.pace is not None or options.scores or bool(options.shown)
-        asked = asked or bool(options.commitments)
+        asked = asked or bool(self.meter.covered)
         return not (special or asked or self._growing or self._arrivals.held) and plain(self.jobs)
 
     def finish_plain(self, order: IntArray) -> None:

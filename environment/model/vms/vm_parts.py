@@ -55,6 +55,8 @@ class VmParts:
         if not (active := active_at(view.at, self._commitments)):
             return view
         opened_at = np.fromiter(map(self._opened_at, view.vms), np.float64, len(view.vms))
+        left_out = np.fromiter((vm.id in view.left_out for vm in view.vms), np.bool_, len(view.vms))
+        opened_at[left_out & np.isinf(opened_at)] = np.nan
         return view.changed(covered=self._covered.of(view.vms, opened_at, active))
 
     def _opened_at(self, vm: Vm) -> float:

@@ -25,18 +25,33 @@ class CommitmentMeter:
     def __init__(self, commitments: Sequence[Commitment], batch: Batch, vms: Sequence[Vm]) -> None:
         self._commitments, self._batch, self._vms = commitments, batch, tuple(vms)
         self._shares = CoveredShares()
-        self._until = 0.0
+        closed = np.full(len(vms), math.inf)
+        self._matters = bool(cover_of(self._vms, closed, commitments, closed=True))
+        #: Until when time is counted, and when the last VM closes.
+        self._until = self._ended = 0.0
+        #: When VMs were lost; infinity for others.
+        self._lost = np.full(len(vms), math.inf)
         #: Dollars at the VMs' own prices, and hours, by commitment.
         self._used: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
 
     def __bool__(self) -> bool:
-        return bool(self._commitments)
+        """Whether there are VMs that any of them may cover."""
+        return self._matters
 
-    def shares(self) -> FloatArray:
-        """Share of each VM that is covered now, or would be if it were the next to be opened; float64 [N]."""
+    def shares(self, left_out: Sequence[int] = ()) -> FloatArray:
+        """Share of each VM that is covered now, or would be; float64 [N].
+
+        Of closed ones those `left_out`, by number, come last.
+        """
         opened, ends = self._lease()
-        opened[ends < self._now] = math.inf
+        closed = (ends < self._now) | (self._lost <= self._now)
+        opened[closed] = math.inf
+        opened[[vm for vm in left_out if closed[vm]]] = math.nan
         return self._shares.of(self._vms, opened, self._commitments)
+
+    def lose(self, vm: int) -> None:
+        """A VM is gone, by number."""
+        self._lost[vm] = self._now
 
     def count(self, until: float = math.inf) -> None:
         """Count the time from the last call until then, in which no VM was opened twice.
@@ -51,11 +66,11 @@ class CommitmentMeter:
         for begin, end in pairwise(sorted(at for at in changes if at >= self._until)):
             is_open = (opened <= begin) & (ends > begin)
             self._add(np.where(is_open, opened, math.inf), (end - begin) / SECONDS_PER_HOUR)
-        self._until = self._now
+        self._until, self._ended = self._now, max(self._now, float(ends.max(initial=0.0)))
 
     def uses(self) -> tuple[CommitmentUse, ...]:
-        """Dollars that were paid anyway until the clock, and the part that VMs used, by commitment."""
-        hours, found = self._now / SECONDS_PER_HOUR, []
+        """Dollars paid anyway until all VMs are closed, and the part that VMs used, by commitment."""
+        hours, found = max(self._now, self._ended) / SECONDS_PER_HOUR, []
         for each in self._commitments:
             covered, of = self._used[each.name]
             found.append(CommitmentUse(each.name, each.per_hour * hours, each.used(covered, of), covered))
@@ -72,9 +87,9 @@ class CommitmentMeter:
         """When each VM was opened last, and when it closes or closed; infinity while it is used; [N]."""
         count = len(self._vms)
         if not self._batch.machines.leases.shape[1]:
-            return np.zeros(count), np.full(count, math.inf)
+            return np.zeros(count), self._lost.copy()
         lease = self._batch.machines.leases[0, :count]
-        return lease[:, OPENED].copy(), np.minimum(lease[:, CLOSES], lease[:, TAKEN])
+        return lease[:, OPENED].copy(), np.minimum(np.minimum(lease[:, CLOSES], lease[:, TAKEN]), self._lost)
 
     @property
     def _now(self) -> float:

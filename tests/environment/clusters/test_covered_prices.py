@@ -14,6 +14,7 @@ from environment.policy import Policy
 from environment.pools import IdleTimeout, SpotTerms, Terms
 from environment.resource_arrays import ResourceArrays
 from environment.simulation.durations.beliefs import Belief
+from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import SimulatedBill
 from environment.simulation.simulator import simulate
@@ -39,6 +40,10 @@ def test_open_vms_are_covered_first_and_closed_ones_next() -> None:
     opened = np.array([0.0, math.inf, math.inf, 5.0])
     found = CoveredShares().of(vms, opened, (YEAR,))
     assert found.tolist() == [0.0, 1.0, 0.0, 1.0]
+    # One that cannot be opened now comes last.
+    opened[1] = math.nan
+    assert CoveredShares().of(vms, opened, (YEAR,)).tolist() == [0.0, 0.0, 1.0, 1.0]
+    opened[1] = math.inf
     # A plan of $0.3 at list price: a VM, and a quarter of the next.
     assert CoveredShares().of(vms, opened, (PLAN,)).tolist() == [0.0, pytest.approx(0.25), 0.0, 1.0]
 
@@ -86,6 +91,34 @@ def test_what_is_paid_anyway_is_used_first(name: str) -> None:
     told, blind = (simulate(policy, workload, vms, options=options).bill for policy in policies)
     assert _used(told) > 1.3 * _used(blind)
     assert told.with_commitments < 0.97 * blind.with_commitments
+
+
+def test_idle_vms_are_paid_and_used_until_they_close() -> None:
+    """A VM that is kept for an hour after the last job: the commitment is charged as long."""
+    year = Commitment("year", "", "~", type="m1.large", vms=1, price_per_hour=0.2)
+    options = SimulationOptions(keeping=IdleTimeout("timeout", 3600.0), commitments=(year,))
+    bill = simulate(create("ff"), load_workload("normal", 1, 1), pool_vms(8), options=options).bill
+    (use,) = bill.commitments
+    assert bill.idle > 0.23
+    assert use.committed > 0.2
+    assert use.used <= use.committed + 1e-9
+
+
+def test_lost_vms_are_covered_no_longer() -> None:
+    """The next oldest is."""
+    year = Commitment("year", "", "~", type="m1.large", vms=1, price_per_hour=0.2)
+    vms = tuple(replace(make_vm(f"vm-{n}", price_per_hour=0.24), id=f"vm-{n}") for n in range(3))
+    options = SimulationOptions(commitments=(year,), losses=(Loss(400.0, "vm-0"),))
+    seen = []
+
+    class Watching(Blind):
+        def decide(self, view: ClusterView, queue: object) -> Decision:
+            seen.append(([vm.id for vm in view.vms], np.zeros(0) if view.covered is None else view.covered))
+            return self.policy.decide(view, queue)  # type: ignore[arg-type]
+
+    simulate(Watching(create("ff")), load_workload("normal", 1, 8), vms, options=options)
+    shown = {tuple(ids): covered.tolist() for ids, covered in seen}
+    assert shown == {("vm-0", "vm-1", "vm-2"): [1.0, 0.0, 0.0], ("vm-1", "vm-2"): [1.0, 0.0]}
 
 
 def _used(bill: SimulatedBill) -> float:
