@@ -96,7 +96,8 @@ class SharingOptions:
 
     def shown_by(self, runs: "Sequence[SimulatedRun]") -> 'Literal["queue", "user"] | None':
         """Whether the table is by queue or by user; None where no option asks for it."""
-        if self.by is not None or not (self.sharing or self.order or self.plot_shares):
+        shared = self.sharing is not None and bool((config := _read(self.sharing)).queues or config.sharing)
+        if self.by is not None or not (shared or self.order or self.plot_shares):
             return self.by
         return "queue" if len({job.queue for run in runs for job in run.result.jobs}) > 1 else "user"
 
@@ -132,7 +133,7 @@ def show(runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing
         render.show(f"\n{policy} (knows {known(policy)}): {_in_short(found)}")
         parties = _together([party for each in found for party in each.parties])
         cells = [_row(party) for party in parties[:_SHOWN]]
-        render.show(render.table(_COLUMNS, cells, right=_COLUMNS[1:]))
+        render.show(render.table((by, *_COLUMNS), cells, right=_COLUMNS))
         if len(parties) > _SHOWN:
             render.show(f"... and {counted(len(parties) - _SHOWN, 'other')}, nearer to their fair parts")
     render.show(_EXPLAINED)
@@ -170,7 +171,7 @@ def draw(
         draw_shares(dict(reversed(found.items())), path)
 
 
-_COLUMNS = ("who", "weight", "share %", "fair %", "slow", "95 %", "wait s", "late", "cost $")
+_COLUMNS = ("weight", "share %", "fair %", "slow", "95 %", "wait s", "late", "cost $")
 
 
 def _in_short(found: "Sequence[Fairness]") -> str:
