@@ -280,7 +280,7 @@ def test_a_restore_that_is_killed_loses_nothing(
 
 
 def test_a_copy_removes_the_drafts_of_killed_ones(store: Store, tmp_path: Path) -> None:
-    """With their journals, whatever copy they were to be; not that of a copy that is being made."""
+    """With their journals, for any target in the folder; not that of a copy that is being made."""
     source, copies = tmp_path / "stoker.db", tmp_path / "copies"
     copies.mkdir()
     for name in (".stoker-backup-1.db", ".stoker-backup-1.db-journal", "other.db"):
