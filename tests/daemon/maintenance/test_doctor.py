@@ -17,9 +17,11 @@ from daemon.maintenance.host_checks import look_at_sparks
 from daemon.maintenance.user_checks import look_at_users
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreBusyError
-from tests.daemon.store.rows.test_damaged_rows import flip, store  # noqa: F401  # a fixture
+from tests.daemon.store.rows.test_damaged_rows import flip, store
 from tests.daemon.store.test_job_store import url_of
 from tests.framework.spark.install.test_homes import homes, make_spark
+
+__all__ = ["store"]
 
 
 def examine(folder: Path, *, repair: bool = False) -> DoctorReport:
@@ -40,7 +42,7 @@ def change(folder: Path, statement: str) -> None:
 
 
 @pytest.fixture
-def folder(store: Store, tmp_path: Path) -> Path:  # noqa: F811
+def folder(store: Store, tmp_path: Path) -> Path:
     """A data folder with a store of three jobs and folders of two, that no daemon uses."""
     store.close()
     tmp_path.chmod(0o700)

@@ -1,6 +1,7 @@
 """Policies see VMs that are paid for anyway as cheap, and use them before others."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import SimulatedBill
 from environment.simulation.simulator import simulate
-from environment.types import Decision, Vm
+from environment.types import Decision, PlacementRequest, Vm
 from environment.view import ClusterView
 from profiles.workloads.generators import load_workload
 from tests.builders import make_vm
@@ -74,9 +75,9 @@ class Blind:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
 
-    def decide(self, view: ClusterView, queue: object) -> Decision:
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Decide by list prices."""
-        return self.policy.decide(view.changed(covered=None), queue)  # type: ignore[arg-type]
+        return self.policy.decide(view.changed(covered=None), queue)
 
 
 @pytest.mark.parametrize("name", ["greedy", "lookahead"])
@@ -112,9 +113,9 @@ def test_lost_vms_are_covered_no_longer() -> None:
     seen = []
 
     class Watching(Blind):
-        def decide(self, view: ClusterView, queue: object) -> Decision:
+        def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
             seen.append(([vm.id for vm in view.vms], np.zeros(0) if view.covered is None else view.covered))
-            return self.policy.decide(view, queue)  # type: ignore[arg-type]
+            return self.policy.decide(view, queue)
 
     simulate(Watching(create("ff")), load_workload("normal", 1, 8), vms, options=options)
     shown = {tuple(ids): covered.tolist() for ids, covered in seen}

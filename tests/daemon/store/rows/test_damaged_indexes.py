@@ -12,9 +12,11 @@ from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
-from tests.daemon.store.rows.test_damaged_rows import store  # noqa: F401  # a fixture
+from tests.daemon.store.rows.test_damaged_rows import store
 from tests.daemon.store.rows.test_leases import VM
 from tests.daemon.store.test_job_store import url_of
+
+__all__ = ["store"]
 
 LEASE = Lease("p-1.7", VM, 10.0, "up", "for job-1", "vm-3", "S1", 11.0, 70.5, 80.0)
 
@@ -41,7 +43,7 @@ def spoil(folder: Path, index: str, old: bytes, new: bytes) -> None:
     ],
 )
 def test_a_damaged_index_hides_nothing(
-    store: Store,  # noqa: F811
+    store: Store,
     tmp_path: Path,
     index: str,
     old: bytes,
@@ -76,7 +78,7 @@ def test_a_damaged_index_hides_nothing(
     ],
 )
 def test_the_index_of_what_goes_on_is_checked_whatever_time_it_takes(
-    store: Store,  # noqa: F811
+    store: Store,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     index: str,
@@ -93,7 +95,7 @@ def test_the_index_of_what_goes_on_is_checked_whatever_time_it_takes(
         Store(url_of(tmp_path))
 
 
-def test_wrong_sums_keep_no_daemon_from_its_start(store: Store, tmp_path: Path) -> None:  # noqa: F811
+def test_wrong_sums_keep_no_daemon_from_its_start(store: Store, tmp_path: Path) -> None:
     """They have all of the indexes checked, that is all."""
     before = store.jobs.open.take_up(9.0)
     store.close()
