@@ -150,16 +150,22 @@ class ClusterView:
         return _read_only(np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64))
 
     @cached_property
+    def unpaid_prices_per_hour(self) -> FloatArray:
+        """Price of each VM less the part that is paid anyway, dollars per hour; float64 [N]."""
+        prices: FloatArray = self.list_prices_per_hour
+        return prices if self.covered is None else _read_only(prices * (1.0 - self.covered))
+
+    @cached_property
     def prices_per_hour(self) -> FloatArray:
         """Dollars per hour by which policies choose VMs: prices, less what is paid anyway; float64 [N].
 
         A hundredth of a covered price remains: of two VMs that are paid for anyway, the dearer one is the
         greater loss to other jobs.
         """
-        prices: FloatArray = self.list_prices_per_hour
         if self.covered is None:
-            return prices
-        return _read_only(prices * np.maximum(1.0 - self.covered, _COVERED_PRICE))
+            return self.unpaid_prices_per_hour
+        least = _COVERED_PRICE * self.list_prices_per_hour
+        return _read_only(np.maximum(self.unpaid_prices_per_hour, least))
 
     @VmProperty
     def spot(self) -> "NDArray[np.bool_]":

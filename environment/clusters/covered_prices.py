@@ -39,20 +39,16 @@ class CoveredShares:
         return self._found
 
 
-def cover_of(
-    vms: Sequence[Vm], opened_at: FloatArray, commitments: Sequence[Commitment], *, closed: bool
-) -> dict[int, Cover]:
-    """The cover of VMs, by index; that of `closed` ones as well, or of open ones alone."""
-    order = [number for number in np.argsort(opened_at, kind="stable").tolist() if not vms[number].spot]
-    if not closed:
-        order = [number for number in order if opened_at[number] < np.inf]
-    found = cover((_opened(vms[number]) for number in order), commitments)
+def cover_of(vms: Sequence[Vm], order: Sequence[int], commitments: Sequence[Commitment]) -> dict[int, Cover]:
+    """The cover of these VMs in this order, by index; spot ones have none."""
+    found = cover((_opened(vms[number]) for number in order if not vms[number].spot), commitments)
     return {number: found[vms[number].id] for number in order if vms[number].id in found}
 
 
 def _shares(vms: Sequence[Vm], opened_at: FloatArray, commitments: Sequence[Commitment]) -> FloatArray:
     shares = np.zeros(len(vms))
-    for number, parts in cover_of(vms, opened_at, commitments, closed=True).items():
+    by_age = np.argsort(opened_at, kind="stable").tolist()
+    for number, parts in cover_of(vms, by_age, commitments).items():
         shares[number] = sum(share for _, share in parts)
     return shares
 

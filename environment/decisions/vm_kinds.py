@@ -138,10 +138,7 @@ class _Pricing:
         for at in np.flatnonzero(opened):
             terms = self._view.vms[vms[at]].terms
             longer[at] = longer[at] if terms is None else terms.charged(longer[at])
-        prices = self._view.list_prices_per_hour[vms]
-        if self._view.covered is not None:
-            prices = prices * (1.0 - self._view.covered[vms])
-        return float((longer * prices).sum()) / SECONDS_PER_HOUR
+        return float((longer * self._view.unpaid_prices_per_hour[vms]).sum()) / SECONDS_PER_HOUR
 
 
 def _by_cost(estimate: KindEstimate) -> tuple[float, float, int]:

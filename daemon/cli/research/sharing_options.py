@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -62,16 +63,18 @@ class SharingOptions:
         typer.Option("--plot-shares", metavar="FILE", help="Draw shares over time (.png, .svg)."),
     ] = None
 
+    @cached_property
+    def _config(self) -> "Config | None":
+        """The file's sections; None without a file."""
+        return None if self.sharing is None else _read(self.sharing)
+
     def read(self) -> "Sharing | None":
         """Build the queues and the order; None where no option sets them. ConfigError for invalid options."""
         from conf.loader import build
         from conf.schema.sharing import SharingSpec
         from environment.queues.types import Sharing, sharing_of
 
-        found = None
-        if self.sharing is not None:
-            config = _read(self.sharing)
-            found = sharing_of(config.sharing, config.queues)
+        found = None if self._config is None else sharing_of(self._config.sharing, self._config.queues)
         if self.order is None:
             return found
         words = [word.strip() for word in self.order.split(",")]
@@ -80,7 +83,7 @@ class SharingOptions:
 
     def per_hour(self) -> dict[str, float]:
         """Limits of the cost of open VMs per hour, by pool; an empty name means all VMs."""
-        budget = None if self.sharing is None else _read(self.sharing).budget
+        budget = None if self._config is None else self._config.budget
         if budget is None:
             return {}
         every = (budget, *budget.pools.values())
@@ -92,11 +95,11 @@ class SharingOptions:
         """What is paid in any case, on all days of the simulation."""
         from environment.clusters.commitments import commitments_of
 
-        return () if self.sharing is None else commitments_of(_read(self.sharing).commitments)
+        return () if self._config is None else commitments_of(self._config.commitments)
 
     def shown_by(self, runs: "Sequence[SimulatedRun]") -> 'Literal["queue", "user"] | None':
         """Whether the table is by queue or by user; None where no option asks for it."""
-        shared = self.sharing is not None and bool((config := _read(self.sharing)).queues or config.sharing)
+        shared = self._config is not None and bool(self._config.queues or self._config.sharing)
         if self.by is not None or not (shared or self.order or self.plot_shares):
             return self.by
         return "queue" if len({job.queue for run in runs for job in run.result.jobs}) > 1 else "user"

@@ -25,10 +25,9 @@ class CommitmentMeter:
     def __init__(self, commitments: Sequence[Commitment], batch: Batch, vms: Sequence[Vm]) -> None:
         self._commitments, self._batch, self._vms = commitments, batch, tuple(vms)
         self._shares = CoveredShares()
-        closed = np.full(len(vms), math.inf)
-        self._matters = bool(cover_of(self._vms, closed, commitments, closed=True))
-        #: Until when time is counted, and when the last VM closes.
-        self._until = self._ended = 0.0
+        self._matters = bool(cover_of(self._vms, range(len(vms)), commitments))
+        #: Until when time is counted: in the end, until the last VM closes.
+        self._until = 0.0
         #: When VMs were lost; infinity for others.
         self._lost = np.full(len(vms), math.inf)
         #: Dollars at the VMs' own prices, and hours, by commitment.
@@ -65,20 +64,21 @@ class CommitmentMeter:
         changes = {*opened.tolist(), *ends.tolist(), self._until}
         for begin, end in pairwise(sorted(at for at in changes if at >= self._until)):
             is_open = (opened <= begin) & (ends > begin)
-            self._add(np.where(is_open, opened, math.inf), (end - begin) / SECONDS_PER_HOUR)
-        self._until, self._ended = self._now, max(self._now, float(ends.max(initial=0.0)))
+            by_age = [vm for vm in np.argsort(opened, kind="stable").tolist() if is_open[vm]]
+            self._add(by_age, (end - begin) / SECONDS_PER_HOUR)
+        self._until = max(self._now, float(ends.max(initial=0.0)))
 
     def uses(self) -> tuple[CommitmentUse, ...]:
         """Dollars paid anyway until all VMs are closed, and the part that VMs used, by commitment."""
-        hours, found = max(self._now, self._ended) / SECONDS_PER_HOUR, []
+        hours, found = max(self._now, self._until) / SECONDS_PER_HOUR, []
         for each in self._commitments:
             covered, of = self._used[each.name]
             found.append(CommitmentUse(each.name, each.per_hour * hours, each.used(covered, of), covered))
         return tuple(found)
 
-    def _add(self, opened: FloatArray, hours: float) -> None:
+    def _add(self, by_age: Sequence[int], hours: float) -> None:
         prices = self._batch.machines.price_per_hour[0]
-        for vm, parts in cover_of(self._vms, opened, self._commitments, closed=False).items():
+        for vm, parts in cover_of(self._vms, by_age, self._commitments).items():
             for name, share in parts:
                 self._used[name][0] += share * hours * float(prices[vm])
                 self._used[name][1] += share * hours
