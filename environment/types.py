@@ -320,6 +320,15 @@ class PlacementRequest:
         return self if count >= self.count else replace(self, count=count, sizes=self.sizes[:count])
 
     @property
+    def for_driver(self) -> "PlacementRequest":
+        """The same for the job's driver on the cluster alone; ValueError where it has none there."""
+        job = self.job
+        if job.driver is None:
+            raise ValueError(f"{job.id} has no driver on the cluster")
+        spot: SpotUse = "never" if job.driver_barred(spot=True) else "allowed"
+        return replace(self, job=replace(job, spot=spot, unending_on=()), count=1, sizes=(job.driver,))
+
+    @property
     def full(self) -> "PlacementRequest":
         """The request for as many executors as a new job may get, where it was reduced to those that fit."""
         most = self.job.begins_with if self.at_most is None else min(self.job.begins_with, self.at_most)

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
+from environment import last_resort
 from environment.decisions.decision_types import misshapen, plain
 from environment.decisions.feasibility import check
 from environment.decisions.sizing import Pressure, Sizing, is_open, pressure_on
@@ -336,19 +338,40 @@ def _named(queue: Sequence[PlacementRequest], job_id: str) -> PlacementRequest:
 
 
 def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) -> int | str | None:
-    """The VM for the job's driver, best beside its executors; why there is none; None without a driver."""
+    """The VM for the job's driver; why there is none; None without a driver.
+
+    First one with executors of the job, then one that costs nothing more, then the cheapest. A VM that costs
+    more for what the driver does not need is its last resort.
+    """
     driver = request.job.driver
     if driver is None or request.joins:
         return None
     after = view.with_placement(request, place.placement, place.sizes)
-    nearest: dict[int, None] = dict.fromkeys((*place.placement, *range(len(after.vms))))
     room = after.room_for_driver(request.job)
-    for index in nearest:
+    for index in place.placement:
         if room[index]:
             return index
+    limit = last_resort.last_resort(after, request.for_driver) if after.extras else None
+    if (found := _cheapest(after, room if limit is None else room & (limit > 0))) is not None:
+        return found
     ports = "" if view.offered is None else f" with {DRIVER_PORTS} ports"
     where = " that is no spot VM" if view.spot.any() and request.job.driver_barred(spot=True) else ""
-    return f"beside its executors no VM{where} has room for its driver ({driver}{ports})"
+    waits = last_resort.told(after, request.for_driver) if room.any() else ""
+    why = f"beside its executors no VM{where} has room for its driver ({driver}{ports})"
+    return f"{why}; {waits}" if waits else why
+
+
+def _cheapest(view: ClusterView, among: NDArray[np.bool_]) -> int | None:
+    """The first of these VMs on which something runs or that is always there, then the cheapest; None: none.
+
+    Of equally cheap ones an open VM is before one that would be opened.
+    """
+    if not among.any():
+        return None
+    closed = np.zeros(len(among), np.bool_) if view.openings is None else ~view.openings.open
+    more = np.where(view.paid & (view.executors == 0), view.list_prices_per_hour, 0.0)
+    order = np.lexsort((closed, more, ~among))
+    return int(order[0])
 
 
 def beside_driver(view: ClusterView, request: PlacementRequest, place: Place) -> Place | str:

@@ -6,18 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from agents.registry import create
 from conf.loader import ConfigError
 from environment import last_resort
 from environment.clusters.cluster_files import load_cluster
-from environment.decisions.decision_round import decide_once
+from environment.decisions.decision_round import decide_once, room_for_driver
 from environment.decisions.feasibility import check, shortage
 from environment.kernel.arrays import refusals
 from environment.last_resort import OpensAt, opens_at
 from environment.model.vms.max_capacity import MaxCapacity
-from environment.pools import IdleTimeout, Terms
+from environment.pools import IdleTimeout, Openings, Terms
 from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
@@ -199,6 +200,48 @@ def test_what_is_said_of_a_reserved_vm() -> None:
     assert verdict.decision.placement == (0,)
     full = make_view(vms, free_cpus=[0, 4])
     assert why in shortage(full, request)
+
+
+@pytest.mark.parametrize("gpu", ["gpu", "a-gpu"])
+def test_a_driver_opens_no_vm_for_what_it_does_not_need(gpu: str) -> None:
+    """It goes to the cheapest, in whichever order VMs are; where others hold that, it waits for it first."""
+    cheap, dear = Terms("cpu", boot=60.0), Terms(gpu, boot=60.0)
+    vms = [replace(make_vm(f"cpu-{n}", 4.0, 16384, 0.24), terms=cheap) for n in (1, 2)]
+    size = Resources.of(4, 16384, {"gpus": 1.0})
+    vms = sorted([*vms, replace(make_vm(f"{gpu}-1", 4.0, 16384, 3.0), resources=size, terms=dear)], key=str)
+    job = make_job(cpus=4.0, expected_duration=100.0, driver=Resources.of(1, 1024))
+    index = {vm.name: number for number, vm in enumerate(vms)}
+    place = Place("job-1", (index["cpu-1"],))
+
+    def room(at: float, held: str, *is_open: str) -> str | None:
+        """The VM of the driver, or why it waits, with another job on the VM that is `held`."""
+        free = [0.0 if vm.name == held else 4.0 for vm in vms]
+        view = make_view(vms, free, executors=[int(vm.name == held) for vm in vms], at=at)
+        there = np.array([vm.name in (held, *is_open) for vm in vms])
+        view = replace(view, openings=Openings(there, np.where(there, at, at + 60.0)))
+        found = room_for_driver(view, PlacementRequest(job, 1), place)
+        return vms[found].name if isinstance(found, int) else found
+
+    assert room(0.0, "") == "cpu-2"
+    assert room(0.0, "", f"{gpu}-1") == "cpu-2"
+    why = room(0.0, "cpu-2")
+    assert why is not None
+    assert why.endswith(f"; {gpu}-1 costs more for its gpus, which job-1 does not need: the last resort")
+    assert room(1149.0, "cpu-2") == why
+    assert room(1151.0, "cpu-2") == f"{gpu}-1"  # 11.5 times as dear, of 100 s
+
+
+def test_a_driver_goes_where_it_costs_nothing_more() -> None:
+    """Beside its executors, then where something runs, then on an open VM before one that boots."""
+    terms = Terms("cpu", boot=60.0)
+    vms = [replace(make_vm(f"cpu-{n}", 4.0, 16384), terms=terms) for n in range(4)]
+    job = make_job(cpus=4.0, driver=Resources.of(1, 1024))
+    for used, is_open, expected in ([2], [1, 2], 2), ([], [3], 3), ([], [], 1):
+        view = make_view(vms, executors=[int(n in used) for n in range(4)])
+        there = np.array([n in is_open for n in range(4)])
+        view = replace(view, openings=Openings(there, np.where(there, 0.0, 60.0)))
+        assert room_for_driver(view, PlacementRequest(job, 1), Place("job-1", (0,))) == expected
+    assert room_for_driver(view, PlacementRequest(make_job(driver=job.driver), 1), Place("job-1", (3,))) == 3
 
 
 def test_a_pool_is_reserved_for_what_it_has(tmp_path: Path) -> None:
