@@ -2,6 +2,7 @@
 
 Everything that a job can slow down (its processes, its files) runs here and not in the scheduling loop. Work
 that exceeds its time limit is given up: its thread is written off and replaced, and the owner is notified.
+Of threads that hang so many are replaced, then work waits for one of them.
 """
 
 import threading
@@ -14,6 +15,9 @@ import structlog
 log = structlog.get_logger("crew")
 
 Work = Callable[[], None]
+
+#: Chosen: so many threads that hang take little memory, and are more than one cause has at a time.
+MOST_HANGING = 100
 
 
 class JobWorkers:
@@ -30,6 +34,8 @@ class JobWorkers:
         #: Since when (monotonic) which thread is busy with a job.
         self._busy: dict[str, tuple[float, threading.Thread]] = {}
         self._threads: set[threading.Thread] = set()
+        #: Those that were written off, until they return.
+        self._hanging: set[threading.Thread] = set()
         self._closed = False
 
     def hand(self, key: str, work: Work) -> None:
@@ -59,9 +65,16 @@ class JobWorkers:
             for key in late:
                 _, thread = self._busy.pop(key)
                 self._threads.discard(thread)
+                self._hanging.add(thread)
                 self._waiting.pop(key, None)
             self._staff()
         return late
+
+    @property
+    def hanging(self) -> int:
+        """Number of threads that were written off and have not returned."""
+        with self._changed:
+            return len(self._hanging)
 
     def close(self, patience: float) -> None:
         """Drop queued work, and wait up to `patience` seconds for running work."""
@@ -76,7 +89,8 @@ class JobWorkers:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _staff(self) -> None:
-        while len(self._threads) < min(self._most, len(self._busy) + len(self._ready)):
+        most = min(self._most, self._most + MOST_HANGING - len(self._hanging))
+        while len(self._threads) < min(most, len(self._busy) + len(self._ready)):
             thread = threading.Thread(target=self._labour, name="crew", daemon=True)
             try:
                 thread.start()
@@ -93,8 +107,10 @@ class JobWorkers:
             except Exception:  # one job's trouble is no other's
                 log.exception("work failed", job=key)
             with self._changed:
-                if me not in self._threads:
-                    return  # it was given up, and another one is in its place
+                if me not in self._threads:  # it was given up, and another one is in its place
+                    self._hanging.discard(me)
+                    self._staff()
+                    return
                 del self._busy[key]
                 if self._waiting.get(key):
                     self._ready.append(key)

@@ -94,6 +94,11 @@ class Decommissioning:
                 )
                 self._crew.hand(job_id, partial(self._tell, leaving, numbers, alone=alone))
 
+    @property
+    def hanging(self) -> int:
+        """Number of threads that hang."""
+        return self._crew.hanging
+
     def close(self) -> None:
         """Notify nobody more; the next daemon does."""
         self._crew.close(_LAST_PATIENCE)

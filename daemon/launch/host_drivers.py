@@ -209,6 +209,11 @@ class HostDrivers:
             self._hand(job_id, partial(self._launcher.forget, job_id))
         return gone
 
+    @property
+    def hanging(self) -> int:
+        """Number of threads that hang."""
+        return self._crew.hanging
+
     def close(self) -> None:
         """Begin nothing more. Drivers go on."""
         self._closing.set()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from conf.util.counted import counted
 from daemon.core.event_queue import Inbox
 from daemon.core.status import WITH_DRIVER
 from daemon.disk.log_archive import KeptLogs, skip_lost_jobs
@@ -74,6 +75,16 @@ class Launching:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""
         spec = self._store.jobs.spec(job.job.id)
         return None if spec is None or job.ended else self.launcher.handed(job.job.id, spec, key)
+
+    def trouble(self) -> str:
+        """How many threads hang at which work; empty when none does. For any thread."""
+        works = {
+            "drivers": self.drivers.hanging,
+            "logs of tasks": self.collector.hanging,
+            "drivers' executors that are to go": self._decommissioning.hanging,
+        }
+        told = [f"{counted(number, 'thread')} at {work}" for work, number in works.items() if number]
+        return f"work hangs: {', '.join(told)}" if told else ""
 
     def take_up(self, jobs: Sequence[JobRecord], tasks: Sequence[ExecutorRecord]) -> None:
         """Follow the drivers and tasks that an earlier daemon started."""

@@ -104,6 +104,11 @@ class LogKeeper:
             why = f"its VM did not send all of it in {_PATIENCE:.0f} s"
             self._crew.hand(task_id, partial(self._note, task_id, why))
 
+    @property
+    def hanging(self) -> int:
+        """Number of threads that hang."""
+        return self._crew.hanging
+
     def close(self) -> None:
         """Begin nothing more; the next daemon receives the pending ends again."""
         self._crew.close(_LAST_PATIENCE)

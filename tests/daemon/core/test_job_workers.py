@@ -1,11 +1,12 @@
-"""Worker threads where the machine has no room for them."""
+"""Worker threads where the machine has no room for them, and where they hang."""
 
 import threading
 
 import pytest
 
-from daemon.core.job_workers import JobWorkers
+from daemon.core.job_workers import MOST_HANGING, JobWorkers
 from tests.framework.host.test_user_files import no_room
+from tests.waiting import until
 
 
 def test_work_that_found_no_thread_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,4 +18,23 @@ def test_work_that_found_no_thread_is_done_later(monkeypatch: pytest.MonkeyPatch
         assert workers.overdue() == []
     assert workers.overdue() == []
     assert done.wait(10.0)
+    workers.close(1.0)
+
+
+def test_threads_that_hang_are_replaced_up_to_a_number() -> None:
+    """They are counted until they return; then the work that waited for one of them is done."""
+    workers, end, done = JobWorkers(1, 0.0), threading.Event(), threading.Event()
+    for number in range(MOST_HANGING + 1):
+        begun = threading.Event()
+        workers.hand(f"job-{number}", lambda begun=begun: (begun.set(), end.wait(60.0)))  # type: ignore[misc]
+        assert begun.wait(10.0)
+        assert workers.hanging == number
+        assert workers.overdue() == [f"job-{number}"]
+        if workers.hanging > MOST_HANGING:
+            break
+    workers.hand("last", done.set)
+    assert not done.wait(0.1)
+    end.set()
+    assert done.wait(10.0)
+    until(lambda: workers.hanging == 0)
     workers.close(1.0)
