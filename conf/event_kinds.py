@@ -28,6 +28,8 @@ Kind = Literal[
     "vm closed",
     "vm lost",
     "policy changed",
+    "policy fails",
+    "policy recovered",
     "shadow changed",
     "queue changed",
     "budget spent",

@@ -56,8 +56,8 @@ def components_of(inputs: TermInputs) -> Components:
         now=now,
     )
     queues = DaemonQueues(config, store, inbox.put_and_wait, now)
-    saver = Saver(config, base, queues.watch, inputs.data_dir)
-    troubles = {"policy": policies.trouble, "files": launcher.files.trouble}
+    saver = Saver(config, base, queues.watch, policies.trouble, inputs.data_dir)
+    troubles = {"policy": policies.trouble, "files": launcher.files.trouble, "threads": launching.trouble}
     return Components(
         base,
         substrate,

@@ -1,12 +1,13 @@
 """Storing a batch before anything acts on it: changed records, history, facts, then the event log."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from conf.schema import Config
 from daemon.core.event_queue import Item
 from daemon.disk.disk_monitor import DiskWatch
 from daemon.disk.event_log import EventLog
+from daemon.policy.policy_watch import PolicyWatch
 from daemon.queues.queue_observer import QueueWatch
 from daemon.scheduler.budget import BudgetWatch
 from daemon.scheduler.foundation import Foundation
@@ -21,8 +22,17 @@ from environment.model.vms.job_registry import Changes
 class Saver:
     """For the loop's thread; `budget`, `pools`, `event_log` and `disk` tell any thread their troubles."""
 
-    def __init__(self, config: Config, base: Foundation, queues: QueueWatch, data_dir: Path) -> None:
+    def __init__(
+        self,
+        config: Config,
+        base: Foundation,
+        queues: QueueWatch,
+        policy_trouble: Callable[[], str],
+        data_dir: Path,
+    ) -> None:
+        """`policy_trouble` tells the acting policy's repeated failure in words, or nothing."""
         self._model, self._clock, self._session, self._queues = base.model, base.clock, base.session, queues
+        self._policy = PolicyWatch(policy_trouble)
         files = config.event_log
         self.event_log = EventLog(data_dir / "events.jsonl", size=files.size << 20, earlier=files.earlier)
         self.disk = DiskWatch(data_dir)
@@ -42,9 +52,9 @@ class Saver:
         of_queues, queue_facts = self._queues.take_news(self._model)
         facts |= budget_facts | queue_facts
         now = self._clock.now()
-        if changes or explanations or facts or self.recorder.due(now):
-            of_pools = self.pools.tell(now, changes.setbacks)
-            history = [*of_budget, *of_queues, *of_pools, *self.recorder.tell(now, changes, explanations)]
+        if changes or explanations or facts or self._policy.changed or self.recorder.due(now):
+            of_others = (*self.pools.tell(now, changes.setbacks), *self._policy.tell(now))
+            history = [*of_budget, *of_queues, *of_others, *self.recorder.tell(now, changes, explanations)]
             if not self._session.save(changes, explanations, facts, history):
                 return None
         return changes
