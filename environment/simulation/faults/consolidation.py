@@ -92,12 +92,17 @@ class SimulatedConsolidation:
         self._tried = b""
         #: Executors that were moved within the last hour, each by the time of its move.
         self._within_hour = deque[float]()
+        #: By `fitting`: until when VMs are drained, which, and the jobs that leave them.
+        self._draining: list[tuple[float, tuple[int, ...], frozenset[int]]] = []
 
     def next_at(self) -> float:
         """Time at which a replacement is up, or something may be moved that may not be now; else infinity."""
         next_move = self._moved + PAUSE
         ripe = self._since[self._batch.state.held[0, : len(self._vms)] > 0] + self._rule.after
-        times = (*(at for at, _ in self._booting), *ripe[ripe > self._now].tolist())
+        ends = (at for at, *_ in (*self._booting, *self._draining))
+        ready = self._batch.machines.leases[0, : len(self._vms), READY]
+        starts = ready[ready > self._now].tolist() if self._rule.name == "fitting" else ()
+        times = (*ends, *starts, *ripe[ripe > self._now].tolist())
         return min(times if next_move <= self._now else (*times, next_move), default=math.inf)
 
     def look(self, *, waiting: bool) -> None:
@@ -114,7 +119,15 @@ class SimulatedConsolidation:
                 self._moved = self._now
 
     def finish(self, at: float) -> None:
-        """Move executors to the replacements that are up by then, where there is anything left to move."""
+        """Move executors to the replacements that are up by then, where there is anything left to move.
+
+        VMs that are drained by then close.
+        """
+        for drained in [each for each in self._draining if each[0] <= at]:
+            self._draining.remove(drained)
+            self._tried = b""
+            for vm in drained[1]:
+                self._cluster.left_out.pop(self._vms[vm].id, None)
         for due in [each for each in self._booting if each[0] <= at]:
             self._booting.remove(due)
             move = due[1]
@@ -151,16 +164,19 @@ class SimulatedConsolidation:
             self._hold(number)
             self._within_hour += [self._now] * len(of)
         if self._rule.name == "fitting":
-            leases = self._batch.machines.leases[0]
+            leases, until = self._batch.machines.leases[0], self._now + DRAIN_SECONDS
             for vm in closes:
-                drained = min(self._now + DRAIN_SECONDS, float(leases[vm, TAKEN]))
-                leases[vm, CLOSES] = max(float(leases[vm, CLOSES]), drained)
+                # Just before that, so that nothing is placed there then.
+                leases[vm, CLOSES] = min(np.nextafter(until, 0.0), float(leases[vm, TAKEN]))
+                self._cluster.left_out[self._vms[vm].id] = "is being emptied: its executors fit on other VMs"
+            self._draining.append((until, tuple(closes), frozenset(to)))
 
     def _found(self) -> _Move | None:
         """The first move that pays, in Karpenter's order; None without one."""
         is_open, up = self._open(), self._up()
         prices = self._batch.machines.price_per_hour[0, : len(self._vms)]
         moving = sum(len(move.closes) for _, move in self._booting)
+        moving += sum(len(closes) for _, closes, _ in self._draining)
         most = most_at_once(np.count_nonzero(is_open), moving)
         held = self._batch.state.held[0, : len(self._vms)]
         disruption = 1.0 + held
@@ -285,6 +301,8 @@ class SimulatedConsolidation:
         for number, executors in jobs:
             running = self._running.get(number)
             if running is None or self._batch.state.start[0, number] > self._now:
+                return None
+            if any(number in leaving for *_, leaving in self._draining):
                 return None
             if self._missing.waits(number) or not running.job.size.thousandths.keys() <= _BASIC:
                 return None

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from conf.defaults import DRAIN_SECONDS
+from conf.defaults import DRAIN_SECONDS, NEVER
 from conf.units import SECONDS_PER_HOUR
 from environment.kernel.completion_heap import reorder_ends
 from environment.kernel.leases import BOOT, RATE, READY
@@ -133,7 +133,7 @@ class MissingExecutors:
         gone = {at: share * self.worked(number, at) for at in executors}
         if of.progress is None:
             of.progress = Progress(len(of.order), start, end - start)
-            if running.expected is not None:
+            if running.expected is not None and not self._as_daemon:
                 of.believed = Progress(len(of.order), start, running.expected)
         exposure = self._exposure(of, executors[0], share)
         again = of.progress.lose(self._now, gone)
@@ -144,7 +144,11 @@ class MissingExecutors:
         self._ends(number, of.progress.end())
         self.lose(number, executors, 0.0 if notice > 0 else RELAUNCH_GRACE)
         if exposure.never_ends(of.progress.whole):
-            self._give_up(number, exposure.rate * SECONDS_PER_HOUR)
+            self._give_up(
+                number, f"at this rate ({exposure.rate * SECONDS_PER_HOUR:g} interruptions an hour)"
+            )
+        elif exposure.rate <= 0.0 and of.progress.repeated > NEVER * of.progress.whole:
+            self._give_up(number, "with the recorded interruptions")  # no rate predicts those
 
     def shift(self, number: int, to: Mapping[int, int]) -> None:
         """Drain executors of a job, none of which is missing, and go on with each on its VM of `to`."""
@@ -162,11 +166,10 @@ class MissingExecutors:
         rate, boot = leases[placement[taken], [RATE, BOOT]].tolist()
         return Exposure(rate, boot, share, len({*spot}), len(spot) / len(on))
 
-    def _give_up(self, number: int, per_hour: float) -> None:
+    def _give_up(self, number: int, why: str) -> None:
         """A job that never ends on its spot VMs ends now, and nothing of it is placed again."""
         after = self._now - float(self._batch.state.start[0, number])
-        rate = f"{per_hour:g} interruptions an hour"
-        self.given_up[number] = f"never ends on spot at this rate ({rate}): given up after {after:.0f} s"
+        self.given_up[number] = f"never ends on spot {why}: given up after {after:.0f} s"
         del self._due[number]
         self._ends(number, self._now)
 

@@ -18,6 +18,8 @@ class Progress:
     left: float
     #: All of its work, to begin with.
     whole: float = field(init=False)
+    #: Work that was done again, or will be.
+    repeated: float = field(init=False, default=0.0)
     #: When executors that do nothing are back, by the number of each; infinity while unknown.
     away: dict[int, float] = field(default_factory=dict)
 
@@ -30,6 +32,7 @@ class Progress:
         self.away |= dict.fromkeys(gone, math.inf)
         again = sum(gone.values()) / self.executors
         self.left += again
+        self.repeated += again
         return again
 
     def replace(self, now: float, executor: int, ready: float) -> None:

@@ -19,6 +19,7 @@ from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest, Vm
 from environment.view import ClusterView
+from profiles.job_profile import load_profiles
 from profiles.workloads.generators import load_workload
 from profiles.workloads.workload import Workload, WorkloadJob
 from tests.environment.simulation.test_pools import pooled, work
@@ -140,6 +141,18 @@ def test_a_pool_that_never_has_one_ends_a_run_in_words() -> None:
     """Where nothing else is left to try, it is tried again and again up to the limit of events."""
     with pytest.raises(EndlessError, match="the simulation was stopped after 500 events"):
         run("ff", [work("a", 0.0, 1, 10.0)], SpotTrace(60.0, (0,)), most_events=500)
+
+
+def test_a_job_that_only_repeats_its_work_is_given_up_and_the_run_goes_on() -> None:
+    """All VMs go every second minute, and it takes ten: no rate tells, but the work that it did again."""
+    profile = load_profiles()["sort"]
+    rework = profile.rework.model_copy(update={"lost": 1.0, "drained": 1.0})
+    lossy = profile.model_copy(update={"rework": rework})
+    jobs = [work("long", 0.0, 1, 600.0), work("short", 1.0, 1, 30.0)]
+    result = run("ff", jobs, SpotTrace(60.0, (4, 0)), profiles={"other": lossy})
+    assert result.given_up.keys() == {"long"}
+    assert "never ends on spot with the recorded interruptions: given up after" in result.given_up["long"]
+    assert [job.name for job in result.jobs if job.name not in result.given_up] == ["short"]
 
 
 def test_executors_are_not_moved_to_vms_that_are_not_there() -> None:
