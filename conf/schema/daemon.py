@@ -1,9 +1,9 @@
 """The daemon's config file, section by section; `default.yaml` lists the defaults."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
@@ -250,6 +250,18 @@ def _a_day(text: str) -> str:
 _Dollars = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
+class VmLimit(NamedTuple):
+    """The most that VMs of a pool may cost in an hour, day or month (UTC); an empty name means all VMs."""
+
+    pool: str
+    per: Literal["hour", "day", "month"]
+    dollars: float
+    holds: bool = True
+    """Whether VMs are held back where it is reached; else it is only reported."""
+    used: bool = False
+    """Whether open VMs get no new executors either; else none is opened."""
+
+
 class PoolBudget(Strict):
     """Limits on the cost of VMs, used or not; null: any amount."""
 
@@ -290,12 +302,24 @@ class Budget(PoolBudget):
         return self
 
     @property
+    def limits(self) -> Iterator[VmLimit]:
+        """All limits: those of all VMs first, and of each pool the shortest period first."""
+        for pool, of in (("", self), *self.pools.items()):
+            # `per_day` is of earlier versions: it stops openings alone, and only where that is asked.
+            old = not pool and self.per_day is not None
+            holds = self.hold is not False
+            if of.dollars_per_hour is not None:
+                yield VmLimit(pool, "hour", of.dollars_per_hour)
+            day = self.per_day if old else of.dollars_per_day
+            if day is not None:
+                yield VmLimit(pool, "day", day, holds=bool(self.hold) if old else holds, used=not old)
+            if of.dollars_per_month is not None:
+                yield VmLimit(pool, "month", of.dollars_per_month, holds, used=True)
+
+    @property
     def per_hour(self) -> dict[str, float]:
         """Limits per hour by pool; an empty name means all VMs."""
-        every = {"": self, **self.pools}
-        return {
-            name: each.dollars_per_hour for name, each in every.items() if each.dollars_per_hour is not None
-        }
+        return {limit.pool: limit.dollars for limit in self.limits if limit.per == "hour"}
 
 
 _Day = Annotated[

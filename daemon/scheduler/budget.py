@@ -145,22 +145,15 @@ class BudgetWatch:
         """Limits of all VMs, then those of pools; of one per hour, the cost of open VMs counts as spent."""
         if self._rules is None:
             return
-        for pool, of in (("", self._rules), *self._rules.pools.items()):
-            # `per_day` is of earlier versions: it stops openings alone, and only where that is asked.
-            old = not pool and self._rules.per_day is not None
-            hold = self._rules.hold is not False
-            if of.dollars_per_hour is not None:
+        for pool, per, dollars, holds, used in self._rules.limits:
+            if per == "hour":
                 prices = [price for at, price in list(self._open.values()) if pool in ("", at)]
-                yield SpendingLimit(pool, "hour", of.dollars_per_hour, sum(prices), hold=True)
-            day = self._rules.per_day if old else of.dollars_per_day
-            if day is not None:
-                spent, until = self._dollars.get((pool, self._day), 0.0), next_day(self._day)
-                holds = bool(self._rules.hold) if old else hold
-                yield SpendingLimit(pool, "day", day, spent, holds, until, self._day, used=not old)
-            if of.dollars_per_month is not None:
-                month = month_of(self._day)
-                spent, until = self._dollars.get((pool, month), 0.0), next_month(month)
-                yield SpendingLimit(pool, "month", of.dollars_per_month, spent, hold, until, month, used=True)
+                yield SpendingLimit(pool, per, dollars, sum(prices), hold=True)
+                continue
+            period = self._day if per == "day" else month_of(self._day)
+            until = next_day(period) if per == "day" else next_month(period)
+            spent = self._dollars.get((pool, period), 0.0)
+            yield SpendingLimit(pool, per, dollars, spent, holds, until, period, used)
 
     @property
     def trouble(self) -> str:

@@ -74,17 +74,22 @@ def _counts(vm: Vm, pool: str) -> bool:
     return not pool or (vm.terms is not None and vm.terms.pool == pool)
 
 
+def known_pools(limited: Iterable[str], vms: Sequence[Vm]) -> list[str]:
+    """Pools of the VMs; ValueError names one of the `limited` that does not exist (empty: all VMs)."""
+    pools = list(dict.fromkeys(vm.terms.pool for vm in vms if vm.terms is not None))
+    for pool in limited:
+        if pool and pool not in pools:
+            known = ", ".join(sorted(pools)) or "none"
+            raise ValueError(f"pools.{pool}: there is no such pool; the cluster has {known}")
+    return pools
+
+
 def affordable(per_hour: Mapping[str, float], vms: Sequence[Vm]) -> list[tuple[Vm, ...]]:
     """VMs that may be open together by limits per hour, for each pool with as many of it as may be.
 
     ValueError names a limit under which none is ever opened, or a limit of a pool that does not exist.
     """
-    pools = {vm.terms.pool: vm for vm in vms if vm.terms is not None}
-    for pool in per_hour:
-        if pool and pool not in pools:
-            raise ValueError(
-                f"pools.{pool}: there is no such pool; the cluster has {', '.join(sorted(pools)) or 'none'}"
-            )
+    pools = known_pools(per_hour, vms)
     always = [vm for vm in vms if vm.terms is None or vm.terms.always]
     closed = [vm for vm in vms if vm.terms is not None and not vm.terms.always]
 

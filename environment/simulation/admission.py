@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from conf.loader import ConfigError
 from conf.util.counted import counted
 from conf.util.gc_pause import uncollected
-from environment.clusters.dollar_limits import affordable
+from environment.clusters.dollar_limits import affordable, known_pools
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.simulation.auto_jobs import AutoJobs
 from environment.simulation.durations.endless_jobs import kept_off
@@ -23,13 +23,14 @@ def admitted(
     """The world of the jobs that fit the empty cluster, and why which others do not.
 
     AutoSizeError where a size is left to Stoker that has no effect in the simulator, ConfigError for a limit
-    per hour under which no VM is ever opened.
+    per hour under which no VM is ever opened, or a limit of a pool that does not exist.
     """
     vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles, options.sharing, auto=True)
     pace = Pace(options.fitted, workload) if options.fitted else None
     if pace is not None:
         jobs = pace.best(jobs, len(vms))
     try:
+        known_pools((*options.per_day, *options.per_month), vms)
         rooms = affordable(options.per_hour, vms)
     except ValueError as error:
         raise ConfigError(f"budget: {error}") from error

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from environment.clusters.spot_availability import SpotTrace
 from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.state import Batch, SmallIntArray
 from environment.model.vms.max_capacity import MaxCapacity
@@ -18,6 +17,8 @@ from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, MEMORY, NOTHING, THOUSANDTHS, Resources
 from environment.simulation.faults.spot_supply import SpotSupply
 from environment.simulation.hour_limits import SimulatedHourLimits
+from environment.simulation.options import SimulationOptions
+from environment.simulation.period_limits import SimulatedPeriodLimits
 from environment.simulation.results.billing import Meter
 from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
@@ -32,14 +33,12 @@ class SimulatedCluster:
         vms: Sequence[Vm],
         jobs: Sequence[Job],
         meter: Meter,
-        availability: Mapping[str, SpotTrace],
-        seed: int,
-        per_hour: Mapping[str, float],
+        options: SimulationOptions,
     ) -> None:
         """`vms` with the beliefs about them; `jobs` are all that may run there.
 
-        `availability` of spot pools, by pool, is played from a time that `seed` draws; `per_hour` limits what
-        open VMs cost. Call `reprice` before the first view.
+        Of the `options` it takes the availability of spot pools, which is played from a time that the seed
+        draws, and the limits of what VMs cost. Call `reprice` before the first view.
         """
         self._batch, self._vms, self._meter = batch, vms, meter
         self.ids = [vm.id for vm in vms]
@@ -57,9 +56,13 @@ class SimulatedCluster:
         #: Why nothing is placed on some VMs now, by id.
         self.left_out: dict[str, str] = {}
         #: Spot pools with a recorded availability; None without any.
-        self.supply = SpotSupply(availability, seed, batch, vms) if availability else None
+        self.supply = (
+            SpotSupply(options.availability, options.seed, batch, vms) if options.availability else None
+        )
         #: Limits per hour of what open VMs cost.
-        self.hours = SimulatedHourLimits(per_hour, batch, vms)
+        self.hours = SimulatedHourLimits(options.per_hour, batch, vms)
+        #: Limits per day and month.
+        self.periods = SimulatedPeriodLimits(options.per_day, options.per_month, batch, vms)
         #: When prices change next, seconds.
         self.price_changes = 0.0
 
@@ -105,8 +108,9 @@ class SimulatedCluster:
         return covered.shares([self._index[vm_id] for vm_id in left_out])[self._shown] if covered else None
 
     def not_opened(self) -> dict[str, str]:
-        """Reasons why closed VMs are not opened now, by id."""
-        return self.hours.left_out() | ({} if self.supply is None else self.supply.left_out())
+        """Reasons why closed VMs are not opened now, and open ones of a spent limit not used, by id."""
+        by_cost = self.hours.left_out() | self.periods.left_out()
+        return by_cost | ({} if self.supply is None else self.supply.left_out())
 
     def opens(self, vms: Sequence[int]) -> bool:
         """Whether a job may be placed on these VMs, by number, where closed ones are opened for it."""
@@ -122,7 +126,7 @@ class SimulatedCluster:
     def next_opening(self) -> float:
         """Time at which VMs that are not opened now may be; infinity when there are none."""
         retry = math.inf if self.supply is None else self.supply.next_retry()
-        return min(retry, self.hours.next_change())
+        return min(retry, self.hours.next_change(), self.periods.next_change())
 
     def _openings(self) -> Openings | None:
         """Open VMs; None where all are, always."""

@@ -54,6 +54,9 @@ class SimulationOptions:
     availability: Mapping[str, SpotTrace] = field(default_factory=dict)
     #: Limits of what open VMs cost per hour, dollars by pool; an empty name means all VMs.
     per_hour: Mapping[str, float] = field(default_factory=dict)
+    #: Limits of what VMs cost on a day and in a month, likewise.
+    per_day: Mapping[str, float] = field(default_factory=dict)
+    per_month: Mapping[str, float] = field(default_factory=dict)
     #: What is paid anyway, on all days of a run.
     commitments: tuple[Commitment, ...] = ()
     #: Losses on the way; none by default.

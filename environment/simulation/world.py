@@ -80,9 +80,7 @@ class World:
         )
         #: The cost of all that.
         self.meter = Meter(self.batch, vms, options.prices, options.commitments)
-        self._cluster = SimulatedCluster(
-            self.batch, believed_vms, jobs, self.meter, options.availability, options.seed, options.per_hour
-        )
+        self._cluster = SimulatedCluster(self.batch, believed_vms, jobs, self.meter, options)
         self._ids, self._take = self._cluster.ids, self._cluster.take
         self._arrivals = Arrivals(self.jobs)
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
@@ -351,7 +349,8 @@ class World:
         arrives = [] if (at := self._arrivals.next_at(self.now)) is None else [at]
         later = math.inf if self._in_order is None else self._in_order.next_change(self.now)
         # A pool that refused, or was too dear, may be tried again, by jobs that wait.
-        waits = (self._cluster.supply is not None or self._cluster.hours) and self.queue()
+        limited = self._cluster.hours or self._cluster.periods
+        waits = (self._cluster.supply is not None or limited) and self.queue()
         retry = self._cluster.next_opening() if waits else math.inf
         if not (running or arrives or min(later, retry) < math.inf):
             return None
@@ -374,8 +373,10 @@ class World:
         state = self.batch.state
         before = state.running[0]
         until = self._losses.consolidate(until, waiting=self.head < len(self.requests))
+        until = min(until, self._cluster.periods.next_day)
         resized_jobs.advance_sized(self.batch, self.spared, 0, until)
         self.meter.covered.count(until)
+        self._cluster.periods.count()
         ended = []
         # The kernel fills the place behind those that run from its end.
         for number in reversed(state.heap[0, state.running[0] : before].tolist()):

@@ -38,7 +38,7 @@ class SharingOptions:
         typer.Option(
             "--sharing",
             metavar="FILE",
-            help="Queues, the order of jobs, limits per hour of VMs and commitments: a file with the "
+            help="Queues, the order of jobs, limits of what VMs cost, and commitments: a file with the "
             "sections queues, sharing, budget and commitments, such as a daemon's config, or a name (teams).",
             show_default=False,
         ),
@@ -84,12 +84,15 @@ class SharingOptions:
     def per_hour(self) -> dict[str, float]:
         """Limits of the cost of open VMs per hour, by pool; an empty name means all VMs."""
         budget = None if self._config is None else self._config.budget
-        if budget is None:
-            return {}
-        every = (budget, *budget.pools.values())
-        if budget.per_day or any(of.dollars_per_day or of.dollars_per_month for of in every):
-            notice(f"{self.sharing}: budget: limits per day and month are not simulated, those per hour are")
-        return budget.per_hour
+        return {} if budget is None else budget.per_hour
+
+    def per_period(self, per: Literal["day", "month"]) -> dict[str, float]:
+        """Limits of the cost of VMs per day or month that hold VMs back, as `per_hour`."""
+        budget = None if self._config is None else self._config.budget
+        limits = [] if budget is None else [each for each in budget.limits if each.per == per and each.holds]
+        if any(not each.used for each in limits):
+            notice(f"{self.sharing}: budget: per_day with hold is simulated as dollars_per_day")
+        return {each.pool: each.dollars for each in limits}
 
     def commitments(self) -> "tuple[Commitment, ...]":
         """What is paid in any case, on all days of the simulation."""

@@ -268,7 +268,14 @@ def compare_policies(
     """
     shared = shared or SharingOptions()
     sharing = shared.read()
-    options = replace(options, sharing=sharing, per_hour=shared.per_hour(), commitments=shared.commitments())
+    options = replace(
+        options,
+        sharing=sharing,
+        per_hour=shared.per_hour(),
+        per_day=shared.per_period("day"),
+        per_month=shared.per_period("month"),
+        commitments=shared.commitments(),
+    )
     from agents.experiments.comparison import compare, contender
     from daemon.cli.research import sharing_options as sharing_tables
     from daemon.cli.research.optimality_gap import distances, limits_of, told

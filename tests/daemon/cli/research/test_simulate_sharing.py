@@ -124,18 +124,20 @@ def test_a_file_without_either_section(tmp_path: Path, capsys: pytest.CaptureFix
     assert "has neither queues nor sharing" in capsys.readouterr().err
 
 
-def test_limits_per_hour_of_a_config_are_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Other limits of VMs are left out with a notice, and one below the cheapest VM is an error."""
+def test_limits_of_a_config_are_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those per hour and per day; one per hour below the cheapest VM is an error, as is an unknown pool."""
     config = tmp_path / "stoker.yaml"
     command = ["simulate", "--cluster", "elastic", "--policy", "ff", "--jobs", "12", "--sharing", str(config)]
     seconds = []
-    for text in ("100.0", "2.0, pools: {m1.large: {dollars_per_day: 9}}"):
+    for text in ("100.0", "2.0", "2.0, dollars_per_day: 0.2", "2.0, hold: false, dollars_per_day: 0.2"):
         config.write_text(f"budget: {{dollars_per_hour: {text}}}\n")
         assert main([*command, "-o", "json"]) == 0
-        found = capsys.readouterr()
-        seconds.append(json.loads(found.out)[0]["average_completion"])
-    assert seconds[0] < seconds[1]
-    assert "limits per day and month are not simulated, those per hour are" in found.err
+        seconds.append(json.loads(capsys.readouterr().out)[0]["average_completion"])
+    assert seconds[0] < seconds[1] == seconds[3]
+    assert seconds[2] > 20_000.0
+    config.write_text("budget: {pools: {none.such: {dollars_per_day: 5}}}\n")
+    assert main(command) == 2
+    assert "budget: pools.none.such: there is no such pool" in capsys.readouterr().err
     config.write_text("budget: {pools: {m1.large: {dollars_per_hour: 0.1}}}\n")
     assert main(command) == 2
     told = "budget: pools.m1.large.dollars_per_hour: 0.1 is less than the cheapest VM costs, $0.24"
