@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from conf.util.counted import counted
 from daemon.core.event_queue import Inbox
 from daemon.core.status import WITH_DRIVER
 from daemon.disk.log_archive import KeptLogs, skip_lost_jobs
@@ -83,8 +82,8 @@ class Launching:
             "logs of tasks": self.collector.hanging,
             "drivers' executors that are to go": self._decommissioning.hanging,
         }
-        told = [f"{counted(number, 'thread')} at {work}" for work, number in works.items() if number]
-        return f"work hangs: {', '.join(told)}" if told else ""
+        told = [f"{number} at {work}" for work, number in works.items() if number]
+        return f"threads that hang: {', '.join(told)}" if told else ""
 
     def take_up(self, jobs: Sequence[JobRecord], tasks: Sequence[ExecutorRecord]) -> None:
         """Follow the drivers and tasks that an earlier daemon started."""

@@ -22,7 +22,7 @@ class PolicyWatch:
         trouble = self._trouble()
         if bool(trouble) != self._fails:
             self._fails = bool(trouble)
-            kind = "policy fails" if trouble else "policy recovered"
-            yield HistoryEvent(
-                at, None, kind, trouble or "the acting policy has placed a job, or was replaced"
-            )
+            if trouble:
+                yield HistoryEvent(at, None, "policy fails", trouble)
+            else:
+                yield HistoryEvent(at, None, "policy recovered", "it has placed a job, or another one acts")

@@ -1,6 +1,7 @@
 """Worker threads where the machine has no room for them, and where they hang."""
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -21,12 +22,18 @@ def test_work_that_found_no_thread_is_done_later(monkeypatch: pytest.MonkeyPatch
     workers.close(1.0)
 
 
+def hang(begun: threading.Event, end: threading.Event) -> None:
+    """Work that goes on until the end."""
+    begun.set()
+    end.wait(600.0)
+
+
 def test_threads_that_hang_are_replaced_up_to_a_number() -> None:
     """They are counted until they return; then the work that waited for one of them is done."""
     workers, end, done = JobWorkers(1, 0.0), threading.Event(), threading.Event()
     for number in range(MOST_HANGING + 1):
         begun = threading.Event()
-        workers.hand(f"job-{number}", lambda begun=begun: (begun.set(), end.wait(60.0)))  # type: ignore[misc]
+        workers.hand(f"job-{number}", partial(hang, begun, end))
         assert begun.wait(10.0)
         assert workers.hanging == number
         assert workers.overdue() == [f"job-{number}"]
