@@ -19,6 +19,8 @@ from profiles.runs import MeasuredRun, ProfileError
 _SPILLS = 0.1
 #: With so many numbers of cores, or sizes, it is seen on each which law holds that was fitted to the others.
 _ENOUGH_CORES, _ENOUGH_SIZES = 3, 4
+#: A law that errs by more than a tenth on the sizes that it was fitted to is wrong.
+_WRONG = 0.1
 #: Another law has to err by a tenth less than Amdahl's.
 _CLEARLY = 0.9
 #: Seconds that no run is taken to stay below.
@@ -128,8 +130,8 @@ def fitted_curve(runs: Sequence[MeasuredRun], startup: float) -> Curve:
     """The curve of runs that begin to work after `startup` seconds.
 
     Amdahl's law, a power law (AutoExecutor, arXiv 2112.08572) or Amdahl's with each executor's own part: the
-    one that errs least on sizes outside of its fit, in doubt the first. With too few sizes nothing tells
-    them apart.
+    one that errs least on sizes outside of its fit, in doubt the first. Of three sizes none can be held out:
+    there the last law is chosen only where the first is wrong on the very sizes that it was fitted to.
     """
     sizes = np.array([(run.executors, run.cpus) for run in runs])
     seconds = np.array([run.held for run in runs]) - startup
@@ -145,6 +147,10 @@ def fitted_curve(runs: Sequence[MeasuredRun], startup: float) -> Curve:
             error = _held_out(law, sizes, seconds, startup)
             if error < _CLEARLY * least:
                 chosen, least = law, error
+    elif len({*sizes[:, 1]}) > 1 and len(np.unique(sizes, axis=0)) == _ENOUGH_SIZES - 1:
+        off, own = (_off(law(sizes, seconds), sizes, seconds, startup) for law in (chosen, _warming))
+        if off > _WRONG and own < off / 2:
+            chosen = _warming
     return chosen(sizes, seconds)._replace(startup=round(startup, 3))
 
 
@@ -153,10 +159,15 @@ def _held_out(law: _Law, sizes: FloatArray, seconds: FloatArray, startup: float)
     found = []
     for size in np.unique(sizes, axis=0):
         here = (sizes == size).all(axis=1)
-        curve = law(sizes[~here], seconds[~here])._replace(startup=startup)
-        predicted = curve.seconds_on(float(np.prod(size)), 1.0, float(size[1]))
-        found.append(float(np.mean(np.abs(np.log(predicted / (seconds[here] + startup))))))
+        found.append(_off(law(sizes[~here], seconds[~here]), sizes[here], seconds[here], startup))
     return statistics.fmean(found)
+
+
+def _off(curve: Curve, sizes: FloatArray, seconds: FloatArray, startup: float) -> float:
+    """Mean absolute logarithm of predicted over measured."""
+    whole = curve._replace(startup=startup)
+    predicted = [whole.seconds_on(float(np.prod(size)), 1.0, float(size[1])) for size in sizes]
+    return float(np.mean(np.abs(np.log(np.array(predicted) / (seconds + startup)))))
 
 
 def _power(sizes: FloatArray, seconds: FloatArray) -> Curve:

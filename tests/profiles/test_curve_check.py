@@ -56,6 +56,15 @@ def test_what_executors_do_for_themselves_is_found_again() -> None:
         assert size.held_out == pytest.approx(size.seconds, rel=1e-3)
 
 
+@pytest.mark.parametrize(("two_apart", "warming"), [(47.0, 12.0), (36.0, 0.0)])
+def test_of_three_sizes_the_simplest_law_counts_unless_it_is_wrong(two_apart: float, warming: float) -> None:
+    """Two executors that need as long as one are no case of Amdahl's law; a little longer may be chance."""
+    runs = [run_of(1, 1, 50.0), run_of(1, 2, 34.0), run_of(2, 1, two_apart)]
+    (found,) = measured_curves(runs).values()
+    assert (found.curve.warming > 0.5 * warming) == (warming > 0.0)
+    assert all(size.fitted == pytest.approx(size.seconds, rel=0.05) for size in found.sizes)
+
+
 @pytest.mark.parametrize("left_out", [(2, 1), (2, 2)])
 def test_rounding_does_not_choose_between_equally_good_curves(left_out: tuple[int, int]) -> None:
     """Without one of these sizes, warming and work are not told apart: the simpler law is the answer."""
