@@ -42,6 +42,29 @@ def test_its_errors_are_those_of_the_tables() -> None:
     assert sentence in (RESULTS / "sizes.md").read_text()
 
 
+def test_queries_of_tpch_are_those_of_the_runs() -> None:
+    """Every query's three sizes stand there as measured, with the means of halving the cores."""
+    told, found = (RESULTS / "sizes.md").read_text(), measured_curves(read_runs(RESULTS / "runs" / "tpch"))
+    assert len(found) == 22
+    for name, curve in found.items():
+        of = {(size.executors, size.cpus): size for size in curve.sizes}
+        sizes = [of[1, 1.0], of[1, 2.0], of[2, 1.0]]
+        assert (
+            f"| {name} | " + " | ".join(f"{s.seconds:.1f} | {s.fitted:.1f}" for s in sizes) + " |\n" in told
+        )
+    every = [half for curve in found.values() for half in curve.halvings]
+    one, cpus = ([h for h in every if (h.half_executors < h.executors) == less] for less in (True, False))
+    sooner, saved = -fmean(half.longer for half in one), fmean(half.saved for half in one)
+    assert (
+        f"without it they take {sooner:.0%} less time and {saved:.0%} fewer core".replace("%", " %") in told
+    )
+    longer, saved = fmean(half.longer for half in cpus), fmean(half.saved for half in cpus)
+    assert f"make them {longer:.0%} longer, which saves {saved:.0%} of".replace("%", " %") in told
+    sizes = [size for curve in found.values() for size in curve.sizes]
+    off = fmean(abs(size.fitted / size.seconds - 1) for size in sizes)
+    assert f"A curve is {off:.0%} off the three sizes".replace("%", " %") in told
+
+
 def test_the_profiles_that_ship_are_those_of_the_runs() -> None:
     """`profiles/data/measured.yaml` equals the output of `profile export` for them."""
     assert load_profiles("profiles/data/measured.yaml") == profiles_of(read_runs(RUNS))

@@ -198,4 +198,4 @@ def test_a_workload_of_queries() -> None:
     assert {job.owner for job in jobs} == {"dashboard", "report", *(f"analyst-{n}" for n in range(1, 6))}
     assert all(job.duration > 0 and app_command(job.type)[0] == APP for job in jobs)
     of_analysts = [job.type for job in jobs if job.owner.startswith("analyst")]
-    assert of_analysts.count("tpch-20") < 0.8 * of_analysts.count("tpch-21")
+    assert of_analysts.count("tpch-21") < 0.8 * of_analysts.count("tpch-20")
