@@ -18,7 +18,7 @@ from tests.waiting import until
 def note(path: Path) -> None:
     """Work that takes long; a file tells that it has begun."""
     path.write_text("begun")
-    time.sleep(60)
+    time.sleep(600)
 
 
 def test_work_that_is_broken_off_is_not_waited_for(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_work_that_is_broken_off_is_not_waited_for(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         work()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 300
     assert not active_children()
     assert len(list(tmp_path.iterdir())) == 2
 

@@ -188,12 +188,16 @@ def test_a_program_that_is_none(made: Made, tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_end(made: Made, tmp_path: Path) -> None:
-    """It is killed with all that it started."""
-    began = time.monotonic()
-    found = refused(made("sleep 60 & echo $! > child; wait", timeout=0.3).list)
-    assert found == ("unavailable", "list (./program): did not end within 0.3 s, and was killed")
-    assert time.monotonic() - began < 10
-    child = int((tmp_path / "child").read_text())
+    """It is killed with all that it started, as soon as it may not take longer."""
+    began, path = time.monotonic(), tmp_path / "child"
+    for timeout in (0.3, 3.0, 30.0):  # a busy machine may not have come to start the child
+        found = refused(made("sleep 600 & echo $! > child; wait", timeout=timeout).list)
+        told = f"list (./program): did not end within {timeout:g} s, and was killed"
+        assert found == ("unavailable", told)
+        if path.exists() and path.read_text():
+            break
+    assert time.monotonic() - began < 300
+    child = int(path.read_text())
     until(lambda: not _runs(child), "its child is gone")
 
 
@@ -217,8 +221,8 @@ def test_a_program_that_does_not_stop(made: Made) -> None:
 def test_what_it_leaves_behind_keeps_nobody_waiting(made: Made, tmp_path: Path) -> None:
     """A program may start a process that goes on, and that holds its pipes."""
     began = time.monotonic()
-    assert made("sleep 60 & echo $! > child; echo '{\"machines\": []}'").list() == ()
-    assert time.monotonic() - began < 10
+    assert made("sleep 600 & echo $! > child; echo '{\"machines\": []}'").list() == ()
+    assert time.monotonic() - began < 300
     child = int((tmp_path / "child").read_text())
     assert _runs(child)
     os.kill(child, 9)
