@@ -133,6 +133,18 @@ def test_stop_ends_the_whole_group(tmp_path: Path) -> None:
     assert not is_running(int((tmp_path / "child").read_text()))
 
 
+@pytest.mark.parametrize("asked_to_end", [False, True])
+def test_a_supervisor_that_is_stopped_is_let_go_on(tmp_path: Path, *, asked_to_end: bool) -> None:
+    """By the next look at the driver: its end is reported, on its own or when it is asked to end."""
+    start_driver(shell("until [ -e go ]; do sleep 0.05; done; exit 5"), tmp_path, ENVIRON)
+    os.kill(pids_of(tmp_path)[0], signal.SIGSTOP)
+    if asked_to_end:
+        stop_driver(tmp_path)
+    else:
+        (tmp_path / "go").touch()
+    assert wait_for_end(tmp_path) == DriverStatus("ended", 128 + signal.SIGTERM if asked_to_end else 5)
+
+
 def test_stubborn_driver_is_killed_after_the_grace_period(tmp_path: Path) -> None:
     """A driver that ignores SIGTERM is killed, however often one asks."""
     start_driver(shell("trap '' TERM; touch ready; while :; do sleep 0.05; done"), tmp_path, ENVIRON, 0.2)
