@@ -319,7 +319,6 @@ class PlacementRequest:
         """The request for its first executors alone."""
         return self if count >= self.count else replace(self, count=count, sizes=self.sizes[:count])
 
-    @property
     def for_driver(self) -> "PlacementRequest":
         """The same for the job's driver on the cluster alone; ValueError where it has none there."""
         job = self.job

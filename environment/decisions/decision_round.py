@@ -351,12 +351,12 @@ def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) 
     for index in place.placement:
         if room[index]:
             return index
-    limit = last_resort.last_resort(after, request.for_driver) if after.extras else None
+    limit = last_resort.last_resort(after, request.for_driver()) if after.extras else None
     if (found := _cheapest(after, room if limit is None else room & (limit > 0))) is not None:
         return found
     ports = "" if view.offered is None else f" with {DRIVER_PORTS} ports"
     where = " that is no spot VM" if view.spot.any() and request.job.driver_barred(spot=True) else ""
-    waits = last_resort.told(after, request.for_driver) if room.any() else ""
+    waits = last_resort.told(after, request.for_driver()) if room.any() else ""
     why = f"beside its executors no VM{where} has room for its driver ({driver}{ports})"
     return f"{why}; {waits}" if waits else why
 
