@@ -100,11 +100,8 @@ def configure_logging(level: str, rate: float) -> Throttle:
 
 
 def _seen(_: Any, __: str, event: Event) -> Event:
-    """Escape characters that could control the reader's terminal; the renderer escapes other values."""
-    for name in ("event", "exception"):
-        if isinstance(text := event.get(name), str):
-            event[name] = visible(text)
-    return event
+    """Escape characters that could control the reader's terminal; repr escapes those of other values."""
+    return {name: visible(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
 def say_suppressed(throttle: Throttle) -> None:

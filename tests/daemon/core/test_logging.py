@@ -68,12 +68,15 @@ def test_nobody_steers_the_terminal_of_whoever_reads_the_log(capsys: pytest.Capt
     configure_logging("info", 1000.0)
     evil = "a\x1b]52;c;x\x07\u202eb"
     structlog.get_logger("x").warning(f"of a library: {evil}", error=f"{evil}\n2026 [info] all is well")
+    structlog.get_logger("x").warning("of a path", file=evil, files=[evil])
     try:
         raise ValueError(evil)
     except ValueError:
         structlog.get_logger("x").exception("it failed")
-    first, *more = capsys.readouterr().err.splitlines()
-    assert first.count("a\\x1b]52;c;x\\x07\\u202eb") == 2
+    first, *more = capsys.readouterr().err.replace("\\\\", "\\").splitlines()
+    escaped = "a\\x1b]52;c;x\\x07\\u202eb"
+    assert first.count(escaped) == 2
+    assert f"file={escaped} files=['{escaped}']" in more[0]
     assert "all is well" in first
     assert [evil[1] in line or evil[-2] in line for line in (first, *more)] == [False] * (1 + len(more))
 
