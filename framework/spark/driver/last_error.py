@@ -118,8 +118,13 @@ def _python(lines: Sequence[str]) -> str | None:
 
 def _with_end(first: str, after: Sequence[str]) -> str:
     """An exception's first line, with the last one of its message where that has several."""
-    message = list(takewhile(lambda line: line.strip() and not _STACK.match(line), after[:_MESSAGE]))
+    message = list(takewhile(_goes_on, after[:_MESSAGE]))
     return f"{first} ... {message[-1].strip()}" if message else first
+
+
+def _goes_on(line: str) -> bool:
+    """Whether a line behind the first one of an exception is still part of its message."""
+    return bool(line.strip()) and not any(other.match(line) for other in (_STACK, _LOGGED, _MINOR))
 
 
 def _crash(lines: Sequence[str]) -> str | None:
@@ -147,11 +152,9 @@ def _java(lines: Sequence[str]) -> str | None:
     if threads:
         lines = lines[threads[-1] :]
         lines = [lines[0], *takewhile(lambda line: not _LOGGED.match(line), lines[1:])]
-    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
-    if causes:
-        return causes[-1]
-    found = [match[1] for line in lines if (match := _JAVA.match(line))]
-    return found[-1] if found else None
+    found = [(n, line.removeprefix(_CAUSE)) for n, line in enumerate(lines) if line.startswith(_CAUSE)]
+    found = found or [(n, match[1]) for n, line in enumerate(lines) if (match := _JAVA.match(line))]
+    return _with_end(found[-1][1], lines[found[-1][0] + 1 :]) if found else None
 
 
 def _plain(lines: Sequence[str]) -> str:

@@ -324,6 +324,31 @@ def test_what_ended_java_explains_what_python_says_then(says: str) -> None:
     assert last_words(b"java.io.IOException: a retry\n", python).text == says
 
 
+@pytest.mark.parametrize(
+    ("stderr", "text"),
+    [
+        (
+            'Exception in thread "main" a.B: ignored\nException in thread "main" java.lang.'
+            f"IllegalArgumentException: keys are missing:\n  bucket\n  region\n\tat a.B(C.java:1)\n{LOGGED}",
+            "java.lang.IllegalArgumentException: keys are missing: ... region",
+        ),
+        (
+            f"a.NoStackException: keys are missing:\n  bucket\n  region\n{LOGGED}",
+            "a.NoStackException: keys are missing: ... region",
+        ),
+        (
+            'Exception in thread "main" a.BException\n\tat a.B(C.scala:1)\nCaused by: a.ParseException: \n'
+            "[PARSE_SYNTAX_ERROR] Syntax error at 'x'. (line 1)\n\n== SQL ==\nselect\n\tat a.B(C.scala:2)\n",
+            "a.ParseException: ... [PARSE_SYNTAX_ERROR] Syntax error at 'x'. (line 1)",
+        ),
+        *((f"a.BException: no bucket\n{line}\n", "a.BException: no bucket") for line in (*MINOR, LOGGED)),
+    ],
+)
+def test_a_message_of_java_with_several_lines_has_its_end(stderr: str, text: str) -> None:
+    """As one of Python: the last line says most; what is logged behind it is not part of the message."""
+    assert last_words(stderr.encode(), b"").text == text
+
+
 def test_the_last_line_that_calls_itself_fatal_counts() -> None:
     """An earlier one, which calls itself an error, may have been got over."""
     printed = b"Error: not this one, it was tried again\nfatal: no quota for bucket logs\n"
