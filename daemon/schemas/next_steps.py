@@ -6,6 +6,19 @@
 import re
 from collections.abc import Sequence
 
+from environment.model.jobs.end_reasons import said_and_own
+
+#: Names and messages of Spark, the JVM, Python and the system: only these count of what a program printed,
+#: since its author's own words may mean anything.
+_KNOWN = re.compile(
+    r"\(\S+ executor \d+\)|ExecutorLostFailure \(executor \d+|executor \d+ on \S+ ended"
+    r"|Memory limit exceeded: (?:it|the tasks of this VM) needed|OutOfMemoryError|\bMemoryError"
+    r"|insufficient memory for the Java|reserve enough space"
+    r"|unresolved dependency|resolve[sd]? dependenc|Failed to load class|UnsupportedClassVersionError"
+    r"|No FileSystem for scheme|ClassNotFoundException|ModuleNotFoundError|ImportError"
+    r"|No such file or directory|FileNotFound|PATH_NOT_FOUND|[Pp]ath does not exist"
+    r"|PermissionError|Permission denied|AccessDenied|AccessControl|No space left on device"
+)
 #: What a reason says, and what to do then; the first that fits counts. `{id}` is the job's.
 _STEPS: Sequence[tuple[str, str]] = (
     (
@@ -43,7 +56,7 @@ _STEPS: Sequence[tuple[str, str]] = (
         r"No such file|FileNotFound|PATH_NOT_FOUND|does not exist",
         "Check the path: executors see their own machine's files and those that the job brings (files).",
     ),
-    (r"[Pp]ermission denied|AccessDenied|AccessControl", "Check the rights of the job's user."),
+    (r"[Pp]ermission ?(?:denied|Error)|AccessDenied|AccessControl", "Check the rights of the job's user."),
     (r"No space left", "Make room on the machine that the driver or executor ran on."),
     (
         r"this host failed its driver|could not be started here|folder takes nothing",
@@ -67,7 +80,7 @@ _STEPS: Sequence[tuple[str, str]] = (
         "Look at the daemon's log of that time, then submit it again.",
     ),
     (
-        r"lost \d+ executors|executor \d+",
+        r"lost \d+ executors|executor \d+\b(?!\))",
         "See why executors ended: `stoker job {id}` shows their VMs, `stoker logs {id} --executor N` their "
         "logs.",
     ),
@@ -75,7 +88,7 @@ _STEPS: Sequence[tuple[str, str]] = (
         r"exited with code|ended: Command|its driver",
         "Read its full log: `stoker logs {id} --stderr`.",
     ),
-    (r"\bit comes after\b|\bafter\b", "Fix the job that it comes after, then submit both again."),
+    (r"\bit comes after\b", "Fix the job that it comes after, then submit both again."),
     (
         r"queue|limit|quota|budget",
         "Request less, or ask an operator to raise the limit: `stoker queue list`.",
@@ -92,5 +105,7 @@ def next_step(job_id: str, state: str, reason: str) -> str:
     """Advice to the user of a job that failed for this reason; empty for any other job."""
     if state != "failed":
         return ""
-    step = next((step for pattern, step in _STEPS if re.search(pattern, reason)), _OTHERWISE)
+    said, own = said_and_own(reason)
+    text = " ".join((*_KNOWN.findall(said), own))
+    step = next((step for pattern, step in _STEPS if re.search(pattern, text)), _OTHERWISE)
     return step.format(id=job_id)

@@ -4,13 +4,14 @@ import re
 
 from environment.model.messages.records import ShortOf
 
-#: The text of a driver's end, and the text that may stand between it and the error.
+#: The text of a driver's or an executor's end, and what stands between it and the error.
 _COMMAND = r"Command [^:;(]*(?:\([^)]*\))?"
-_ENDED = re.compile(
+_HOW = (
     rf"(?:its driver (?:on \S+ )?(?:exited with code \d+(?: \([^)]*\))?|ended: {_COMMAND})"
     rf"|(?:lost \d+ executors; the last, )?executor \d+(?: on \S+)?(?: ended)?: {_COMMAND})"
-    r"(?:; it printed last)?: "
 )
+_END = re.compile(_HOW)
+_ENDED = re.compile(rf"{_HOW}(?:; it printed last)?: ")
 #: How Spark's driver names the executor that it failed with.
 _BY_EXECUTOR = re.compile(r"ExecutorLostFailure \(executor (\d{1,9}) ")
 
@@ -22,6 +23,16 @@ def error_first(reason: str) -> str:
         return reason
     how, last, _ = found[0].removesuffix(": ").partition("; it printed last")
     return f"{reason[found.end() :]} ({'printed last; ' if last else ''}{how})"
+
+
+def said_and_own(reason: str) -> tuple[str, str]:
+    """The part of a reason that a program printed, and the rest, which is the daemon's; or empty texts."""
+    reason = error_first(reason)
+    ends = list(_END.finditer(reason))
+    if not ends:
+        return "", reason
+    own = " ".join(end[0] for end in ends)
+    return reason[: ends[-1].start()], f"{own}{reason[ends[-1].end() :]}"
 
 
 def lost_executor(reason: str) -> int | None:

@@ -94,9 +94,44 @@ def test_a_driver_that_was_killed_quotes_no_banner() -> None:
         ("never began: it comes after job-3, which failed", "comes after"),
         ("its driver (http://h:1) was not heard of for 30 s", "log of the driver"),
         ("something new", "stoker job job-7"),
+        ("something new (after 2 retries)", "stoker job job-7"),
+        (
+            "a.SparkException: aborted: Lost task 0.3 (TID 3) (vm-1 executor 1): java.lang.OutOfMemoryError: "
+            "Java heap space (its driver exited with code 1)",
+            "each executor",
+        ),
+        (
+            "executor 3 on vm-1 ended: Memory limit exceeded: it needed more than its 64 MB; Py4JError: no "
+            "(its driver exited with code 1)",
+            "each executor",
+        ),
+        ("PermissionError: [Errno 13] Permission denied (its driver exited with code 1)", "rights"),
+        (
+            "AnalysisException: [PATH_NOT_FOUND] Path does not exist: /x (its driver exited with code 1)",
+            "path",
+        ),
     ],
 )
 def test_each_reason_has_a_next_step(reason: str, says: str) -> None:
     """Of a job that failed; others need none."""
     assert says in next_step("job-7", "failed", reason)
     assert next_step("job-7", "finished", reason) == next_step("job-7", "queued", reason) == ""
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "column x does not exist", "lost 3 executors", "executor 3 is odd", "no queue", "max_cost is below 0",
+        "max_runtime", "SIGTERM", "over the memory limit", "the parser could not be started", "it vanished",
+        "a.B (vm-1 executor 1): KeyError: 'quota'", "permission denied for 7", "it comes after job-3",
+    ],
+)  # fmt: skip
+def test_a_programs_own_words_pick_no_step(says: str) -> None:
+    """They may mean anything: `column x does not exist` is about no path."""
+    for how in ("its driver exited with code 1", "its driver on vm-1 ended: Command exited with status 1"):
+        step = next_step("job-7", "failed", f"ValueError: {says} ({how})")
+        assert step == "Read its full log: `stoker logs job-7 --stderr`."
+        assert step == next_step("job-7", "failed", f"{how}: ValueError: {says}")
+    assert "Find the sender" in next_step(
+        "job-7", "failed", f"its driver exited with code 143 (SIGTERM): {says}"
+    )
