@@ -6,9 +6,11 @@ from environment.model.messages.records import ShortOf
 
 #: The text of a driver's or an executor's end, and what stands between it and the error.
 _COMMAND = r"Command [^:;(]*(?:\([^)]*\))?"
+#: A VM; of agents that share a hostname it is followed by the end of the agent's id.
+_ON = r"(?: on \S+(?: \(\S+\))?)?"
 _HOW = (
-    rf"(?:its driver (?:on \S+ )?(?:exited with code \d+(?: \([^)]*\))?|ended: {_COMMAND})"
-    rf"|(?:lost \d+ executors; the last, )?executor \d+(?: on \S+)?(?: ended)?: {_COMMAND})"
+    rf"(?:its driver{_ON} (?:exited with code \d+(?: \([^)]*\))?|ended: {_COMMAND})"
+    rf"|(?:lost \d+ executors; the last, )?executor \d+{_ON}(?: ended)?: {_COMMAND})"
 )
 _END = re.compile(_HOW)
 _ENDED = re.compile(rf"{_HOW}(?:; it printed last)?: ")

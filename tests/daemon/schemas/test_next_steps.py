@@ -36,6 +36,14 @@ from framework.spark.driver.exit_codes import exit_words
             "executor 3 on vm-1 ended: Command exited with status 4; it printed last: no",
             "no (printed last; executor 3 on vm-1 ended: Command exited with status 4)",
         ),
+        (
+            "its driver on vm-1 (S3) ended: Command exited with status 1: KeyError: 'a'",
+            "KeyError: 'a' (its driver on vm-1 (S3) ended: Command exited with status 1)",
+        ),
+        (
+            "lost 4 executors; the last, executor 3 on vm-1 (a-S3): Command exited with status 1: a.B: c",
+            "a.B: c (lost 4 executors; the last, executor 3 on vm-1 (a-S3): Command exited with status 1)",
+        ),
         ("its driver exited with code 3", "its driver exited with code 3"),
         ("waits for its turn", "waits for its turn"),
         ("", ""),
