@@ -51,7 +51,11 @@ PASSES = Treatment("passes", in_conf=True)
 
 _MEMORY = "memory, which includes Spark's overhead"
 _DRIVER = "driver, as in driver: {on: host, memory: 2g}"
-_SECRECY = "Stoker makes a secret for each job, and encrypts all connections"
+_SECRECY = "Stoker makes a secret for each job, and encrypts the connections of its driver and executors"
+_TLS = (
+    "Stoker sets up no TLS: connections of a job's driver and executors are encrypted by its secret, but "
+    "drivers' UIs use HTTP"
+)
 _LISTENS = "Stoker decides where drivers and executors listen"
 _PAGES = "Stoker serves the pages of drivers"
 _LOGS = "Stoker keeps event logs with the job"
@@ -64,7 +68,7 @@ _NETWORK = "a job cannot choose a network of Mesos"
 _SECRETS = (
     "Mesos fetches no secret for a job; set variables by env (spark.mesos.driverEnv.NAME), or use files"
 )
-_YARN = "it is a setting of YARN, but Mesos runs the job; its queue is spark.stoker.queue"
+_YARN = "it is a setting of YARN, but Mesos runs the job"
 _KUBERNETES = "it is a setting of Kubernetes, but Mesos runs the job"
 _CLIENT = Treatment("sets aside", "it concerns the submitting client", quiet=True)
 
@@ -169,7 +173,7 @@ TREATMENTS: Mapping[str, Treatment] = {
         "false",
     ),
     "spark.shuffle.service.*": _aside("there is no shuffle service here"),
-    "spark.ssl.*": _aside(_SECRECY),
+    "spark.ssl.*": _aside(_TLS),
     "spark.stoker.*": Treatment("maps", "the setting of that name"),
     "spark.submit.pyFiles": _maps("py_files"),
     "spark.submit.*": _CLIENT,
@@ -178,7 +182,12 @@ TREATMENTS: Mapping[str, Treatment] = {
     "spark.ui.enabled": _aside(_PAGES),
     "spark.ui.filters": _aside(_PAGES),
     "spark.ui.port": _aside(_PAGES),
+    "spark.yarn.appMasterEnv.*": _aside(f"{_YARN}; set a driver's variables by spark.mesos.driverEnv.NAME"),
     "spark.yarn.dist.*": _refuses("YARN does not run the job; give files by --files, --jars or --archives"),
+    "spark.yarn.maxAppAttempts": _aside(f"{_YARN}; spark.stoker.retries restarts its driver"),
+    "spark.yarn.priority": _aside(f"{_YARN}; its priority is spark.stoker.priority"),
+    "spark.yarn.queue": _aside(f"{_YARN}; its queue is spark.stoker.queue"),
+    "spark.yarn.tags": _aside(f"{_YARN}; its labels are spark.stoker.labels"),
     "spark.yarn.*": _aside(_YARN),
 }
 """By name, or by the beginning of names (`*`); the longest match counts."""

@@ -186,9 +186,24 @@ def test_what_both_versions_know_is_said_of_both() -> None:
 
 def test_settings_of_other_cluster_managers_are_not_dropped_unsaid() -> None:
     """Whoever comes from them is told; those with another name of Spark's own count by that."""
-    found = job_properties({"spark.yarn.queue": "q", "spark.kubernetes.container.image": "i"})
-    assert set(found.set_aside) == {"spark.yarn.queue", "spark.kubernetes.container.image"}
+    others = {
+        "spark.yarn.queue": "; its queue is spark.stoker.queue",
+        "spark.yarn.maxAppAttempts": "; spark.stoker.retries restarts its driver",
+        "spark.yarn.appMasterEnv.A": "; set a driver's variables by spark.mesos.driverEnv.NAME",
+        "spark.yarn.am.memory": "",
+        "spark.kubernetes.container.image": "",
+    }
+    found = job_properties(dict.fromkeys(others, "2"))
+    told = {name: why.partition(", but Mesos runs the job")[2] for name, why in found.set_aside.items()}
+    assert told == others
     assert "conf" not in found.fields
     with pytest.raises(PropertyError, match="YARN does not run the job; give files by --files"):
         job_properties({"spark.yarn.dist.files": "/a"})
     assert job_properties({"spark.yarn.keytab": "/k"}).fields["conf"] == {"spark.yarn.keytab": "/k"}
+
+
+def test_tls_that_a_job_requests_is_not_promised() -> None:
+    """SECURITY.md says that drivers' UIs use HTTP."""
+    found = job_properties({"spark.ssl.ui.enabled": "true"}).set_aside
+    assert "no TLS" in found["spark.ssl.ui.enabled"]
+    assert "drivers' UIs use HTTP" in found["spark.ssl.ui.enabled"]
