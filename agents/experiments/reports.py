@@ -38,6 +38,12 @@ OURS = (
     *(Contender("lookahead", {"beta": beta}) for beta in (0.0, 0.5, 1.0)),
 )
 
+#: Parts of traces that no report's workload has, for all reports with such workloads.
+TRACES = """Workloads from traces have the times of arrival in Facebook's, without the paths of inputs and
+outputs, and of Alibaba's the tasks that ran, without their GPUs. `stoker workload NAME` counts what is left
+out.
+"""
+
 _TITLES = {
     "cost": "cost ($)",
     "cost_over_bound": "cost / bound",

@@ -34,6 +34,7 @@ from agents.experiments.decisions.runs import (
 from agents.experiments.decisions.shifted_cases import cases
 from agents.experiments.paired import METHOD, difference, over_cases, told, verdict
 from agents.experiments.partners import PARTNERS, cheapest
+from agents.experiments.reports import TRACES
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange, refuse_used
 from agents.registry import knows
@@ -89,7 +90,7 @@ def report(folder: Path, seeds: SeedRange, extent: Extent, runner: Runner) -> Pa
         "as asked for": {name: found[str(believed)][name] for name in GOALS},
         "free": numbers(run for of, _ in of_free for run in of),
     }
-    parts = [_head(command, seeds, len(chosen)), _who(), _goals(goals)]
+    parts = [_head(command, seeds, len(chosen)), TRACES, _who(), _goals(goals)]
     for belief, cases_of in found.items():
         judged = {name: verdicts(of) for name, of in cases_of.items()}
         parts += [_summary(belief, cases_of, judged), _verdicts(belief, judged)]

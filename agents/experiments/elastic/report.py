@@ -15,6 +15,7 @@ from agents.experiments.paired import (
     told,
     verdict,
 )
+from agents.experiments.reports import TRACES
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
 from conf.defaults import DRAIN_SECONDS
@@ -55,7 +56,7 @@ def report(folder: Path, seeds: SeedRange, runner: Runner, jobs: int | None = No
     of_keepers = [run for run in runs if run.scene in apart]
     runs = [run for run in runs if run.scene not in apart]
     asked = seeds.option + (f" --jobs {jobs}" if jobs else "")
-    parts = [HEAD.format(count=len(seeds), asked=asked, seeds=seeds, method=METHOD)]
+    parts = [HEAD.format(count=len(seeds), asked=asked, seeds=seeds, method=METHOD), TRACES]
     for name in dict.fromkeys(run.scene for run in runs):
         of_scene = [run for run in runs if run.scene == name]
         parts += [f"## {name}\n", about(of_scene)]
@@ -284,7 +285,8 @@ def report_moves(folder: Path, seeds: SeedRange, runner: Runner, jobs: int | Non
     runs = play(with_moves(), seeds, runner, jobs)
     asked = seeds.option + (f" --jobs {jobs}" if jobs else "")
     parts = [
-        _MOVES_HEAD.format(count=len(seeds), asked=asked, seeds=seeds, method=METHOD, drain=DRAIN_SECONDS)
+        _MOVES_HEAD.format(count=len(seeds), asked=asked, seeds=seeds, method=METHOD, drain=DRAIN_SECONDS),
+        TRACES,
     ]
     rows, findings = list[str](), list[str]()
     for scene in with_moves():

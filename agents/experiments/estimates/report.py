@@ -14,6 +14,7 @@ from agents.experiments.estimates.runs import (
     play,
 )
 from agents.experiments.paired import CLEAR, LEAST_WINDOWS, Statistic, standard_error
+from agents.experiments.reports import TRACES
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
 
@@ -33,7 +34,7 @@ def report(
     given += f" --every {every}" if every != EVERY else ""
     head = _HEAD.format(count=len(seeds), seeds=seeds, given=given, every=every, draws=DRAWS)
     draw(found, folder / "estimates.png")
-    parts = [head, table(found), findings(found), _PICTURE, _LIMITS]
+    parts = [head, TRACES, table(found), findings(found), _PICTURE, _LIMITS]
     path = folder / "estimates.md"
     path.write_text("\n".join(parts), encoding="utf-8")
     return path

@@ -15,6 +15,7 @@ from agents.experiments.leaderboard.runs import (
     registered,
 )
 from agents.experiments.paired import METHOD, PairedDifference, Statistic, difference
+from agents.experiments.reports import TRACES
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
 from conf.util.counted import counted
@@ -49,7 +50,7 @@ def report(
         f"{counted(len(WORLDS), 'world')}, {counted(len(seeds), 'seed')}",
     )
     path = folder / "leaderboard.md"
-    path.write_text(f"{head}\n{table(ranked, own)}\n{_ENTER}", encoding="utf-8")
+    path.write_text(f"{head}\n{TRACES}\n{table(ranked, own)}\n{_ENTER}", encoding="utf-8")
     return path
 
 

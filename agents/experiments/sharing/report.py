@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agents.experiments.comparison import knowledge
 from agents.experiments.paired import LEAST_PAIRS, METHOD, Statistic, difference, told, verdict
+from agents.experiments.reports import TRACES
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
 from agents.experiments.sharing.runs import POLICIES, SharingRun, play, scenes
@@ -30,7 +31,7 @@ def report(folder: Path, seeds: SeedRange, runner: Runner, jobs: int | None = No
     folder.mkdir(parents=True, exist_ok=True)
     runs = play(seeds, runner, jobs)
     asked = seeds.option + (f" --jobs {jobs}" if jobs else "")
-    parts = [HEAD.format(count=len(seeds), asked=asked, seeds=seeds, knows=_knows(), method=METHOD)]
+    parts = [HEAD.format(count=len(seeds), asked=asked, seeds=seeds, knows=_knows(), method=METHOD), TRACES]
     places = {scene.name: scene for scene in scenes()}
     for name in dict.fromkeys(run.scene for run in runs):
         of_scene = [run for run in runs if run.scene == name]

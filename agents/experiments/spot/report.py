@@ -12,6 +12,7 @@ from agents.experiments.paired import (
     standard_error,
     verdict,
 )
+from agents.experiments.reports import TRACES
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import SeedRange
 from agents.experiments.spot.runs import ON_DEMAND, SETUPS, SpotRun, SpotScene, play, read_records, scenes
@@ -33,7 +34,10 @@ def report(folder: Path, data: Path, seeds: SeedRange, runner: Runner, jobs: int
     records = read_records(data)
     runs = play(records, seeds, runner, jobs)
     asked = seeds.option + (f" --jobs {jobs}" if jobs else "")
-    parts = [HEAD.format(count=len(seeds), asked=asked, seeds=seeds, less=LESS, kept=KEPT, method=METHOD)]
+    parts = [
+        HEAD.format(count=len(seeds), asked=asked, seeds=seeds, less=LESS, kept=KEPT, method=METHOD),
+        TRACES,
+    ]
     for scene in scenes():
         of_scene = [run for run in runs if run.scene == scene.name]
         parts += [f"## {scene.name}\n", f"{counted(len({run.seed for run in of_scene}), 'seed')}.\n"]

@@ -18,6 +18,7 @@ from conf.loader import ConfigError, build, find
 from conf.schema.measuring_plan import MeasuringPlan
 from daemon.cli.profile.measure import Bench, Progress, hold, mesos_of, own_bench
 from daemon.cli.profile.validate_simulator import check_known, for_real
+from daemon.cli.research.workload import load_told
 from daemon.cli.shared.errors import CommandError
 from environment.clusters.cluster_files import load_cluster
 from environment.simulation.durations.beliefs import Belief
@@ -29,7 +30,6 @@ from environment.types import Vm
 from profiles.job_profile import JobProfile
 from profiles.runs import MeasuredRun, read_about, read_runs
 from profiles.summary import profiles_of, profiles_text
-from profiles.workloads.generators import load_workload
 from profiles.workloads.workload import Workload
 
 #: Of simulations, for each policy; each draws other durations.
@@ -44,7 +44,7 @@ def compared(
     Every run is stored in a folder of the workload's name in `folder` as soon as it is over, and not
     repeated. An invalid input raises ConfigError, WorkloadError, PolicyError, ProfileError or CommandError.
     """
-    jobs, about, measured = load_workload(workload), read_about(folder), read_runs(folder)
+    jobs, about, measured = load_told(workload), read_about(folder), read_runs(folder)
     jobs.check_sized()
     plan, model = build(MeasuringPlan, about.get("plan"), str(folder)), read_model(folder)
     check_known(jobs, model, folder)

@@ -14,6 +14,7 @@ from agents.registry import create
 from conf.loader import ConfigError, build, find
 from conf.schema.measuring_plan import MeasuringPlan
 from daemon.cli.profile.measure import Bench, Progress, await_end, mesos_of, own_bench, spec_of
+from daemon.cli.research.workload import load_told
 from daemon.cli.shared.errors import CommandError
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
@@ -25,7 +26,6 @@ from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.measuring_plans import app_command
 from profiles.runs import MeasuredRun, read_about, read_runs
-from profiles.workloads.generators import load_workload
 from profiles.workloads.workload import Workload
 
 _POLL_SECONDS = 0.5
@@ -37,7 +37,7 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
     An invalid input raises ConfigError, WorkloadError, PolicyError, ProfileError or CommandError.
     """
     jobs, who, model, about = (
-        load_workload(workload),
+        load_told(workload),
         contender(policy),
         read_model(folder),
         read_about(folder),

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import Output, print_json
+from daemon.cli.shared.options import Output, notice_left_out, print_json
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
     from agents.bound.limits import Limit
+    from profiles.workloads.workload import Workload
 
 
 def bound(
@@ -42,6 +43,7 @@ def bound(
     Example: stoker bound burst --jobs 20
     """
     found: dict[int, Limit] = {}
+    workloads: list[Workload] = []
     with progress_bar() as progress:
         from agents.bound.instance import BoundError
         from agents.bound.limits import limit_of
@@ -51,10 +53,12 @@ def bound(
         vms = load_cluster(cluster)
         for each in range(seed, seed + seeds):
             there = load_workload(workload, each, jobs)
+            workloads.append(there)
             try:
                 found[each] = limit_of(there, vms, beta=beta, tries=tries, seed=each, told=progress)
             except BoundError as error:
                 raise CommandError(f"{workload} on {cluster}: {error}") from None
+    notice_left_out(lost for there in workloads for lost in there.left_out)
     if output == "json":
         print_json([{"seed": each, **limit.to_json()} for each, limit in found.items()])
         return

@@ -15,7 +15,7 @@ import typer
 
 from daemon.cli.research.simulate import COMPARED, belief_of, compare_policies, options_of
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import RESULTS, BeliefOption, Output, notice
+from daemon.cli.shared.options import RESULTS, BeliefOption, Output, notice, notice_left_out
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ def train(
                 spec = with_history(spec, from_history, folder / "history", again=not begun)
             if tensorboard is not None:
                 _make(tensorboard / folder.name)
-            for lost in left_out(spec):
-                notice(f"left out: {lost}")
+            notice_left_out(left_out(spec))
             trainer(
                 spec,
                 folder,

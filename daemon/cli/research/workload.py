@@ -1,14 +1,24 @@
 """The command `workload`: the jobs of a workload, shown or written to a file."""
 
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from stoker.characters import visible
 
 from daemon.cli.shared.errors import writing
-from daemon.cli.shared.options import Output, print_json
+from daemon.cli.shared.options import Output, notice_left_out, print_json
+
+if TYPE_CHECKING:
+    from profiles.workloads.workload import Workload
+
+
+def load_told(name: str, seed: int | None = None, jobs: int | None = None) -> "Workload":
+    """A workload as of `load_workload`; what was left out of it is printed on stderr."""
+    from profiles.workloads.generators import load_workload
+
+    found = load_workload(name, seed, jobs)
+    notice_left_out(found.left_out)
+    return found
 
 
 def workload(
@@ -26,12 +36,9 @@ def workload(
     """
     from dataclasses import asdict
 
-    from profiles.workloads.generators import load_workload
     from profiles.workloads.workload_files import write_workload
 
-    found = load_workload(name, seed, jobs)
-    for lost in found.left_out:
-        print(f"stoker: left out: {visible(lost)}", file=sys.stderr)
+    found = load_told(name, seed, jobs)
     if out is not None:
         with writing(out):
             write_workload(found, out)

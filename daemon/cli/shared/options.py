@@ -3,7 +3,7 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass
 from functools import wraps
@@ -124,6 +124,12 @@ def connect(url: str, token_file: Path | None, ca: Path | None) -> "AbstractCont
 def print_json(value: Any) -> None:
     """Print an answer of the API as it came."""
     print(visible_json(json.dumps(value, indent=2, ensure_ascii=False)))
+
+
+def notice_left_out(lost: Iterable[str]) -> None:
+    """Print on stderr each part of a workload's source that was not read, once."""
+    for part in dict.fromkeys(lost):
+        notice(f"left out of the workload: {part}")
 
 
 def notice(text: str) -> None:

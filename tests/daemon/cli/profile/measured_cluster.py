@@ -5,6 +5,7 @@ Real Spark, which takes half a minute a job, is measured in `test_profile`.
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,19 @@ from daemon.cli.profile.measure import Bench
 from environment.simulation.durations.fitted_model import write_model
 from environment.simulation.durations.fitting import fit
 from profiles.runs import MeasuredRun, write_runs
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload
 from tests.profiles.measured import make_run
 
 WORKLOAD = """submitted_at,type,cpus,memory_mib,executors,duration,name,input_mib
 0,wordcount,1,1024,2,9,one,16
 0.2,sort,1,1024,2,9,two,16
 """
+
+
+def workload_short_of(lost: str, path: str, *_: object) -> Workload:
+    """The workload of a file, of which something was left out."""
+    return replace(load_workload(path), left_out=(lost,))
 
 
 class Cluster:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Vm
+from profiles.workloads import generators
 from profiles.workloads.generators import load_workload
-from tests.daemon.cli.profile.measured_cluster import WORKLOAD, Cluster, folder
+from tests.daemon.cli.profile.measured_cluster import WORKLOAD, Cluster, folder, workload_short_of
 
 __all__ = ["folder"]
 
@@ -71,6 +73,18 @@ def test_every_policy_has_its_turn_and_what_is_done_is_kept(
     again = compare(folder, capsys, "--policy", "aep,greedy:beta=1", "--runs", "3")
     assert len(cluster.submitted) == 12
     assert again["runs"][:4] == found["runs"]
+
+
+def test_what_is_left_out_of_the_workload_is_told(
+    cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On stderr, before anything runs."""
+    monkeypatch.setattr(generators, "load_workload", partial(workload_short_of, "trace.csv: 3 paths"))
+    words = ["--workload", str(folder / "jobs.csv"), "--policy", "none_such"]
+    (folder / "jobs.csv").write_text(WORKLOAD)
+    assert main(["profile", "compare", str(folder), *words]) == 2
+    assert "stoker: left out of the workload: trace.csv: 3 paths\n" in capsys.readouterr().err
+    assert not cluster.submitted
 
 
 def test_runs_of_other_jobs_are_not_mixed(

@@ -2,13 +2,15 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from daemon.cli import main
 from daemon.cli.profile import validate_simulator
-from tests.daemon.cli.profile.measured_cluster import WORKLOAD, Cluster, folder
+from profiles.workloads import generators
+from tests.daemon.cli.profile.measured_cluster import WORKLOAD, Cluster, folder, workload_short_of
 
 __all__ = ["folder"]
 
@@ -22,14 +24,17 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def test_a_workload_runs_in_both_worlds(
-    cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str]
+    cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Apps, sizes and policy are those asked for; errors are those of 20 s for 22 s; there is a report."""
+    monkeypatch.setattr(generators, "load_workload", partial(workload_short_of, "trace.csv: 3 paths"))
     jobs, out = folder / "jobs.csv", folder / "fidelity.md"
     jobs.write_text(WORKLOAD)
     arguments = [str(folder), "--workload", str(jobs), "--policy", "aep", "--out", str(out), "-o", "json"]
     assert main(["profile", "validate", *arguments]) == 0
-    found = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert "stoker: left out of the workload: trace.csv: 3 paths\n" in printed.err
+    found = json.loads(printed.out)
     assert cluster.policies == [("aep", {})]
     first, second = cluster.submitted
     assert first["app"].endswith("profiles/apps/wordcount.py")

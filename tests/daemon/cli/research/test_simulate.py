@@ -170,7 +170,9 @@ def test_what_is_left_out_of_a_workload_is_told(capsys: pytest.CaptureFixture[st
     assert f"Left out of the workload: {told}." in printed.err
     assert json.loads(printed.out)[0]["left_out"] == [told]
     assert main(["workload", str(spec)]) == 0
-    assert f"stoker: left out: {told}" in capsys.readouterr().err
+    assert f"stoker: left out of the workload: {told}\n" in capsys.readouterr().err
+    assert main(["bound", str(spec), "--seeds", "2", "--tries", "50"]) == 0
+    assert capsys.readouterr().err.count(f"stoker: left out of the workload: {told}\n") == 1
 
 
 def test_every_number_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
