@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import Output, notice_left_out, print_json
+from daemon.cli.shared.options import Output, notice, notice_left_out, print_json
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def bound(
             except BoundError as error:
                 raise CommandError(f"{workload} on {cluster}: {error}") from None
     notice_left_out(lost for there in workloads for lost in there.left_out)
+    if seeds > 1 and all(there == workloads[0] for there in workloads):
+        notice(f"all {seeds} seeds are the same workload: nothing of it is drawn")
     if output == "json":
         print_json([{"seed": each, **limit.to_json()} for each, limit in found.items()])
         return

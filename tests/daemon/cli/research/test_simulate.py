@@ -198,15 +198,20 @@ def test_policies_are_held_against_the_limit(capsys: pytest.CaptureFixture[str])
     assert "No limit: the cluster has pools" in capsys.readouterr().out
 
 
-def test_the_bound_of_a_workload(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_bound_of_a_workload(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The bound has a row for each seed, or JSON; a workload without one is one line and exit code 2."""
     assert main(["bound", "burst", "--jobs", "3", "--seeds", "2", "--tries", "50"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[2:4]] == ["0", "1"]
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert [line.split()[0] for line in printed.out.splitlines()[2:4]] == ["0", "1"]
     assert main(["bound", "burst", "--jobs", "3", "--tries", "50", "--beta", "0.5", "-o", "json"]) == 0
     (limit,) = json.loads(capsys.readouterr().out)
     assert limit["packing_bound"] <= limit["lower_bound"] <= limit["best"]["cost"] + 1e-9
     assert [job["job"] for job in limit["schedule"]] == ["job-1", "job-2", "job-3"]
+    assert main(["workload", "burst", "--jobs", "3", "--out", str(tmp_path / "own.csv")]) == 0
+    assert main(["bound", str(tmp_path / "own.csv"), "--seeds", "2", "--tries", "50"]) == 0
+    same = "stoker: all 2 seeds are the same workload: nothing of it is drawn\n"
+    assert capsys.readouterr().err == same
     assert main(["bound", "burst", "--cluster", "elastic", "--jobs", "3"]) == 2
     assert "pools" in capsys.readouterr().err
 
