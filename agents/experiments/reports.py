@@ -52,7 +52,7 @@ _TITLES = {
     "p95_completion": "95 % completion (s)",
     "longest_wait": "longest wait (s)",
     "good_placements": "good placements",
-    "violations": "violations",
+    "fallback_share": "fallback",
     "decision_p50_us": "decision (µs)",
 }
 
@@ -172,7 +172,9 @@ def draw(found: dict[str, dict[str, Statistic]], title: str, path: Path) -> None
 
 def _cell(metric: str, value: Statistic, several: bool) -> str:
     digits = {"cost": 3, "cost_over_bound": 2}.get(metric, 1 if value.mean < 100 else 0)
-    if metric in ("violations", "decision_p50_us"):
+    if metric == "fallback_share":
+        return f"{100 * value.mean:.3g} %"
+    if metric == "decision_p50_us":
         return f"{value.mean:.0f}"
     return f"{value.mean:.{digits}f}" + (f" ± {value.spread:.{digits}f}" if several else "")
 
@@ -206,8 +208,8 @@ standard deviation over seeds. {method}
 
 *Cost* is eq. 4. The *bound* is the cost of perfect packing on the cheapest cores; no schedule costs less.
 *Duration* is from start to end (the paper's "job duration"), *completion* from submission to end, the
-*longest wait* from submission to start. A *violation* is a decision that could not be executed. *Knows* lists
-the inputs of a policy's decisions; the belief sets how exactly durations and ends are known
+*longest wait* from submission to start. *Fallback* is the share of decisions that could not be executed.
+*Knows* lists the inputs of a policy's decisions; the belief sets how exactly durations and ends are known
 ([belief.md](belief.md)). beta 1 weighs cost only, beta 0 time only (`lookahead` gives the other a weight of
 one twentieth in both). Decisions were timed on a machine with other load.
 

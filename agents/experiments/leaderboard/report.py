@@ -26,15 +26,21 @@ _COLUMNS = (
 )
 
 
-def report(
-    folder: Path, seeds: SeedRange, runner: Runner, enter: Sequence[str] = (), jobs: int | None = None
-) -> Path:
-    """Play all policies and those that `enter`, write leaderboard.md and its picture; returns the path.
+def ranked(
+    seeds: SeedRange, runner: Runner, enter: Sequence[str] = (), jobs: int | None = None
+) -> list[RankedPolicy]:
+    """Play all policies and those that `enter`; the cheapest first. PolicyError for an invalid entry."""
+    return ranking(play((*registered(), *entered(enter)), seeds, runner, jobs))
 
-    PolicyError for an entry that cannot be made.
-    """
-    entries = entered(enter)
-    ranked = ranking(play((*registered(), *entries), seeds, runner, jobs))
+
+def report(
+    folder: Path,
+    seeds: SeedRange,
+    ranks: Sequence[RankedPolicy],
+    enter: Sequence[str] = (),
+    jobs: int | None = None,
+) -> Path:
+    """Write leaderboard.md and its picture, of what `ranked` made with the same arguments; its path."""
     asked = "".join(f" --enter {text}" for text in enter) + seeds.option
     asked += f" --jobs {jobs}" if jobs else ""
     names = ", ".join(f"`{name}`" for name in WORLDS)
@@ -42,15 +48,15 @@ def report(
         count=len(seeds), asked=asked, worlds=len(WORLDS), names=names, seeds=seeds, belief=BELIEF,
         first=FIRST, method=METHOD,
     )  # fmt: skip
-    own = {entry.label for entry in entries}
+    own = {entry.label for entry in entered(enter)}
     draw(
-        ranked,
+        ranks,
         own,
         folder / "leaderboard.png",
         f"{counted(len(WORLDS), 'world')}, {counted(len(seeds), 'seed')}",
     )
     path = folder / "leaderboard.md"
-    path.write_text(f"{head}\n{TRACES}\n{table(ranked, own)}\n{_ENTER}", encoding="utf-8")
+    path.write_text(f"{head}\n{TRACES}\n{table(ranks, own)}\n{_ENTER}", encoding="utf-8")
     return path
 
 

@@ -67,8 +67,10 @@ REPORTS = (
     ResultsReport(
         "leaderboard",
         15.0,
-        leaderboard.report,
-        lambda folder, seeds, runner: leaderboard.report(folder, seeds, runner, jobs=2),
+        lambda folder, seeds, runner: leaderboard.report(folder, seeds, leaderboard.ranked(seeds, runner)),
+        lambda folder, seeds, runner: leaderboard.report(
+            folder, seeds, leaderboard.ranked(seeds, runner, jobs=2), jobs=2
+        ),
     ),
     ResultsReport(
         "elastic",

@@ -9,6 +9,7 @@ import typer
 from daemon.cli.cluster.what_if import PlaySeconds, patience
 from daemon.cli.shared.errors import CommandError, naming
 from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.mostly_failed import exit_code
 from daemon.cli.shared.options import ListOutput, option
 
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ def compare_policies(
 
         return policy_tables.comparison(answer)
 
-    return Fetched(answer, tables)
+    shares = [(of["acting"], of["acting_fallback_share"] or 0.0) for of in answer["totals"]]
+    shares += [(of["shadow"], of["shadow_fallback_share"] or 0.0) for of in answer["totals"]]
+    return Fetched(answer, tables, exit_code=exit_code(shares))
 
 
 def _options(texts: list[str]) -> dict[str, Any]:

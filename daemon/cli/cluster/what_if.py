@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from conf.policy_text import policy_text
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.mostly_failed import exit_code
 from daemon.cli.shared.options import Many, notice, option
 
 if TYPE_CHECKING:
@@ -103,7 +105,8 @@ def what_if(
 
         return what_if_tables.ahead(answer, jobs=jobs)
 
-    return Fetched(answer, tables)
+    shares = ((policy_text(of["name"], of["options"]), of["fallback_share"]) for of in answer["policies"])
+    return Fetched(answer, tables, exit_code=exit_code(shares))
 
 
 def _cluster(name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from daemon.cli.shared import render
 _Row = tuple[str, ...]
 
 
-_FIGURES = ("draws", "billed", "jobs end in", "all over in", "late", "never")
+_FIGURES = ("draws", "billed", "jobs end in", "all over in", "late", "never", "fallback")
 _JOB = ("job", "name", "starts in", "ends in", "costs", "")
 
 
@@ -63,9 +63,8 @@ def ahead(answer: Mapping[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     for each in found:
         if each["failure"]:
             yield render.wrapped(f"{each['case']}, {_label(each)}: {each['failure']}")
-        elif share := each["fallback_share"]:
-            failed = f"the policy failed at {max(share, 0.01):.0%} of its decisions"
-            yield render.wrapped(f"{each['case']}, {_label(each)}: {failed}; these numbers are not its own")
+    if any(each["fallback_share"] for each in found):
+        yield "Fallback: the share of its decisions that a policy failed to take, so that another took them."
     for each in found if jobs and waiting else ():
         yield f"\n{each['case']}, {_label(each)}"
         yield from _jobs(each)
@@ -83,7 +82,8 @@ def _rows(found: dict[str, Any], began: float | None) -> Iterator[_Row]:
         _cell(found["completion"], render.duration),
         _cell(found["seconds"], over),
     )
-    said = (_label(found), str(found["draws"])), (str(found["late"]), str(len(found["never"])))
+    share = f"{100 * found['fallback_share']:.3g} %" if found["draws"] else render.NONE
+    said = (_label(found), str(found["draws"])), (str(found["late"]), str(len(found["never"])), share)
     yield from _below(said[0], figures, said[1])
 
 

@@ -5,7 +5,6 @@
 
 import contextlib
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -287,17 +286,14 @@ def compare(
     with writing(out):
         report(comparison, out, " ".join(words))
         sign(out)
-    from daemon.cli.profile.profile_tables import mostly_failed, show_comparison
+    from daemon.cli.profile.profile_tables import judge, show_comparison
 
     if output == "json":
         print_json(comparison.to_json())
     else:
         show_comparison(comparison)
         print(f"The report is in {out}.")
-    failed = mostly_failed(comparison)
-    for line in failed:
-        print(f"stoker: {line}", file=sys.stderr)
-    return 1 if failed else 0
+    return judge(comparison)
 
 
 @profile.command("ingest")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conf.util.counted import counted
-from daemon.cli.research.simulation_tables import MOST_FAILED
 from daemon.cli.shared import render
+from daemon.cli.shared.mostly_failed import exit_code
 
 if TYPE_CHECKING:  # which takes half a second
     from agents.experiments.fidelity import Fidelity
@@ -178,14 +178,9 @@ def show_memory(compared: "MemoryComparison") -> None:
     render.show(render.table(_MEMORY, rows, right=_MEMORY[2:]))
 
 
-def mostly_failed(comparison: "RealComparison") -> list[str]:
-    """A line for each policy that failed in more than half of its decisions, really or simulated."""
-    shares = {
-        policy: max(row["real_fallback_share"][0], row["fallback_share"][0])
+def judge(comparison: "RealComparison") -> int:
+    """The exit code, by the shares that the fallback took of decisions, really and simulated."""
+    return exit_code(
+        (policy, max(row["real_fallback_share"][0], row["fallback_share"][0]))
         for policy, row in comparison.rows().items()
-    }
-    return [
-        f"{policy} failed in {share:.0%} of its decisions: its numbers are not its own"
-        for policy, share in shares.items()
-        if share > MOST_FAILED
-    ]
+    )

@@ -60,7 +60,7 @@ def bound(
                 raise CommandError(f"{workload} on {cluster}: {error}") from None
     notice_left_out(lost for there in workloads for lost in there.left_out)
     if seeds > 1 and all(there == workloads[0] for there in workloads):
-        notice(f"all {seeds} seeds are the same workload: nothing of it is drawn")
+        notice("all seeds are the same workload: nothing of it is drawn")
     if output == "json":
         print_json([{"seed": each, **limit.to_json()} for each, limit in found.items()])
         return

@@ -8,6 +8,7 @@ import typer
 from daemon.cli.research.reproduce import FirstSeed, Jobs, Seeds, reproducing
 from daemon.cli.shared.daemon_config import find_own_policies
 from daemon.cli.shared.errors import writing
+from daemon.cli.shared.mostly_failed import exit_code
 from daemon.cli.shared.options import RESULTS, ReportFolder
 
 
@@ -64,13 +65,15 @@ def leaderboard(
     seeds: Seeds = 12,
     seed: FirstSeed = None,
     jobs: Jobs = None,
-) -> None:
+) -> int:
     """Rank every policy, and your own, on worlds on which nothing was tuned.
 
     Example: stoker reproduce leaderboard --enter mine:decide --out leaderboard
     """
     with reproducing(out, "leaderboard", seeds, seed) as this:
-        from agents.experiments.leaderboard.report import report
+        from agents.experiments.leaderboard.report import ranked, report
 
         find_own_policies()
-        this.written = report(out, this.seeds, this.runner, enter or (), jobs)
+        ranks = ranked(this.seeds, this.runner, enter or (), jobs)
+        this.written = report(out, this.seeds, ranks, enter or (), jobs)
+    return exit_code(((each.policy, each.fallback_share) for each in ranks), "those of ff")

@@ -282,7 +282,7 @@ def compare_policies(
     from daemon.cli.research.simulation_tables import (
         cautions,
         draw,
-        mostly_failed,
+        judge,
         plain,
         print_rows,
         show,
@@ -345,9 +345,6 @@ def compare_policies(
             print(line)
         if by is not None:
             sharing_tables.show(found, by, sharing)
-    failed = mostly_failed(runs, fallback)
-    for line in failed:
-        print(f"stoker: {line}", file=sys.stderr)
-    if failed:  # the tables are no comparison
-        raise typer.Exit(1)
+    if code := judge(runs, fallback):  # the tables are no comparison
+        raise typer.Exit(code)
     return runs

@@ -11,6 +11,7 @@ from stoker.characters import visible
 from conf.util.counted import counted
 from conf.util.csv_cells import cell
 from daemon.cli.shared.errors import naming
+from daemon.cli.shared.mostly_failed import exit_code
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
@@ -28,8 +29,6 @@ _BOUND = (
 )
 _GOOD = "Good: how many of the {jobs} jobs are placed as their type prefers."
 _SPREAD = " ±: the standard deviation over seeds."
-#: A policy that fails in a larger share of its decisions was not compared: its numbers are the fallback's.
-MOST_FAILED = 0.5
 #: Numbers that are compared on the same seeds, with their titles.
 _COMPARED = {"cost": "cost", "average_completion": "completion"}
 #: Number of types without a profile that are named, the others are counted. Chosen: a line.
@@ -212,29 +211,18 @@ def _remarks(runs: "list[SimulatedRun]", fallback: str) -> Iterator[str]:
         )
 
 
-def mostly_failed(runs: "list[SimulatedRun]", fallback: str) -> list[str]:
-    """A line for each policy that failed in more than half of its decisions, or of its placements."""
-    made: dict[str, list[SimulatedRun]] = {}
-    for run in runs:
-        made.setdefault(run.policy, []).append(run)
-    lines: list[str] = []
-    for policy, of in made.items():
-        failed = sum(run.result.violations for run in of)
-        decisions = sum(len(run.result.decisions) for run in of)
-        replaced = sum(run.result.replaced for run in of)
-        placed = decisions - sum(run.result.waits for run in of)
-        how = ""
-        if failed > MOST_FAILED * decisions:
-            how = f"{failed} of {counted(decisions, 'decision')}"
-        elif replaced > MOST_FAILED * placed:
-            how = f"{replaced} of {counted(placed, 'placement')}"
-        if how:
-            first = next(traced.faults[0] for run in of for traced in run.result.decisions.faulty)
-            whose = "no policy's" if fallback == "none" else f"those of {fallback}"
-            lines.append(
-                f"{policy} failed in {how}: its numbers are {whose}. The first time: {visible(first)}"
-            )
-    return lines
+def judge(runs: "list[SimulatedRun]", fallback: str) -> int:
+    """The exit code, by the shares that the fallback took on average over seeds, as tables show them."""
+    from agents.experiments.comparison import statistics_of
+
+    shares = [
+        (policy, of["fallback_share"].mean)
+        for name in dict.fromkeys(run.workload for run in runs)
+        for policy, of in statistics_of([run for run in runs if run.workload == name]).items()
+    ]
+    failed = (run for run in reversed(runs) if run.result.violations)
+    first = {run.policy: run.result.decisions.faulty[0].faults[0] for run in failed}
+    return exit_code(shares, "no policy's" if fallback == "none" else f"those of {fallback}", first)
 
 
 def draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:

@@ -4,8 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from agents.experiments.leaderboard import report as leaderboard
 from agents.experiments.leaderboard.report import beside, table
-from agents.experiments.leaderboard.runs import LeaderboardRun, entered, play, ranking, registered
+from agents.experiments.leaderboard.runs import (
+    LeaderboardRun,
+    RankedPolicy,
+    entered,
+    play,
+    ranking,
+    registered,
+)
+from agents.experiments.paired import Statistic
 from agents.experiments.runner import Runner
 from agents.experiments.seed_register import seeds_of
 from agents.registry import POLICIES, PolicyError, look_in
@@ -72,6 +81,32 @@ def test_a_policy_that_cannot_enter_is_named(
     error = capsys.readouterr().err
     assert why in error
     assert error.count("\n") == 1
+
+
+def test_an_entry_that_failed_in_most_decisions_has_no_rank(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report is written, a line on stderr says so, and the exit code is 1."""
+    of_seed = Statistic({1: 1.0})
+    ranks = [RankedPolicy(name, of_seed, of_seed, ("w", 1.0), share, 1e-6) for name, share in SHARES]
+    monkeypatch.setattr(leaderboard, "ranked", lambda *_: ranks)
+    monkeypatch.setattr(leaderboard, "report", lambda folder, *_: write_report(folder))
+    assert main(["reproduce", "leaderboard", "--enter", "mine:decide", "--out", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    said = "mine:decide failed in 75% of its decisions or placements: its numbers are those of ff"
+    assert printed.err.splitlines() == [f"stoker: {said}"]
+    assert printed.out.splitlines() == [str(tmp_path / "leaderboard.md")]
+
+
+#: By policy, of the decisions that the fallback took.
+SHARES = (("ff", 0.0), ("mine:decide", 0.75), ("rr", 0.5))
+
+
+def write_report(folder: Path) -> Path:
+    """A report of a line."""
+    path = folder / "leaderboard.md"
+    path.write_text("# The leaderboard\n", encoding="utf-8")
+    return path
 
 
 def test_a_policy_enters_from_its_folder(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ class Told(WhatIfService):
 
     def __init__(self) -> None:
         self.asked: list[Case] = []
+        self.share = 0.124
 
     def ask(self, policies, *, cases=(NOW,), **_):  # type: ignore[no-untyped-def]
         """Wide intervals of long times and much money."""
@@ -31,7 +32,9 @@ class Told(WhatIfService):
         dollars, seconds = Interval(1234.56, 1000.12, 1999.99), Interval(86_000.0, 80_000.0, 99_999.0)
         jobs = {JOB.id: JobForecast(seconds, seconds, dollars, 20)}
         found = [
-            PolicyAhead(name, options, 20, dollars, seconds, seconds, jobs, case=case, fallback_share=0.124)
+            PolicyAhead(
+                name, options, 20, dollars, seconds, seconds, jobs, case=case, fallback_share=self.share
+            )
             for case in cases
             for name, options in policies
         ]
@@ -57,9 +60,27 @@ def test_all_that_is_told_fits_eighty_columns(
     assert max(map(len, out.splitlines())) <= 80
     said = " ".join(out.split())
     assert said.count("$1,234.56") == 12
-    assert "the policy failed at 12% of its decisions; these numbers are not its own" in said
+    assert said.count("12.4 %") == 6
+    assert "Fallback: the share of its decisions that a policy failed to take" in said
     assert "- no more jobs are submitted, and no VM or executor is lost" in said
     assert "- added VMs are available at once" in said
+
+
+def test_a_policy_that_failed_in_most_decisions_was_not_compared(
+    daemon: Daemon, told: Told, capsys: Capture
+) -> None:
+    """The share is a column and a field; above half a line on stderr and exit code 1, once for all cases."""
+    assert daemon.run("what-if", "--policy", "greedy") == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "fallback" in printed.out
+    assert "12.4 %" in printed.out
+    told.share = 0.51
+    for output in ("table", "json"):
+        assert daemon.run("what-if", "--policy", "greedy", "--add", "m1.large:1", "-o", output) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        failed = "greedy failed in 51% of its decisions or placements: its numbers are not its own"
+        assert line == f"stoker: {failed}"
 
 
 def test_a_type_that_is_named_twice_adds_up(daemon: Daemon, told: Told) -> None:

@@ -389,7 +389,9 @@ def test_policies(daemon: Daemon, capsys: Capture) -> None:
     assert as_json(daemon, capsys, "policy", "set", "rr")["name"] == "rr"
 
 
-def test_a_shadow_policy_and_what_it_would_have_done(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+def test_a_shadow_policy_and_what_it_would_have_done(
+    daemon: Daemon, job_id: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A second policy looks on until told not to; where it differs is a table, with estimates of its cost."""
     assert daemon.run("policy", "compare") == 0
     assert "Nothing to compare yet" in capsys.readouterr().out
@@ -406,7 +408,14 @@ def test_a_shadow_policy_and_what_it_would_have_done(daemon: Daemon, job_id: str
     assert "ff: 2 on m1.large-1" in printed
     assert "random waits: bad luck" in printed
     assert "would have failed" in " ".join(printed.split())
-    assert as_json(daemon, capsys, "policy", "compare", "--limit", "0")["totals"][0]["compared"] == 1
+    answer = as_json(daemon, capsys, "policy", "compare", "--limit", "0")
+    assert answer["totals"][0]["compared"] == 1
+    answer["totals"][0]["shadow_fallback_share"] = 0.75
+    with monkeypatch.context() as patched:
+        patched.setattr("stoker.Stoker.comparison", lambda *_: answer)
+        assert daemon.run("policy", "compare") == 1
+    said = "stoker: random failed in 75% of its decisions or placements: its numbers are not its own\n"
+    assert capsys.readouterr().err == said
     assert as_json(daemon, capsys, "policy", "shadow", "--off")["shadow"] is None
     for wrong in ([], ["rr", "--off"]):
         assert daemon.run("policy", "shadow", *wrong) == 2

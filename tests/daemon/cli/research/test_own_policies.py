@@ -36,7 +36,7 @@ def test_one_in_the_current_folder(
     command = ["simulate", "--policy", "lazy_one:decide", "--jobs", "3"]
     assert main(command) == 1
     captured = capsys.readouterr()
-    assert "failed in 3 of 3 placements: its numbers are those of ff" in captured.err
+    assert "failed in 100% of its decisions or placements: its numbers are those of ff" in captured.err
     told = " ".join(captured.out.split())
     assert "lazy_one:decide failed in 3 decisions, and ff decided instead; the first time: it waits" in told
     assert main([*command, "--fallback", "none"]) == 2

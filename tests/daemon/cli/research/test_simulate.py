@@ -51,8 +51,8 @@ def test_a_policy_that_fails_is_not_taken_for_a_good_one(
     column = re.split(r"\s{2,}", head).index("fallback")
     shares = [float(re.split(r"\s{2,}", row)[column].removesuffix(" %")) for row in rows[:3]]
     assert (shares[0], shares[1], 0 < shares[2] < 50) == (0.0, 100.0, True)
-    (told,) = (line for line in printed.err.splitlines() if "decisions: its numbers are" in line)
-    assert told.startswith("stoker: broken_policies:always failed in ")
+    (told,) = (line for line in printed.err.splitlines() if "placements: its numbers are" in line)
+    assert told.startswith("stoker: broken_policies:always failed in 100% of its decisions")
     assert "its numbers are those of ff" in told
     assert told.endswith(f"KeyError: 'price' ({own}, line 5, in always)")
     assert main([*command, "ff,broken_policies:once", "-o", "json"]) == 0
@@ -113,7 +113,7 @@ def test_who_fails_whenever_it_places_has_the_fallbacks_numbers(
     command = ["simulate", "--workload", "burst", "--policy"]
     assert main([*command, "placing_policies:floats,ff", "-o", "json"]) == 1
     printed = capsys.readouterr()
-    assert "failed in 100 of 100 placements: its numbers are those of ff" in printed.err
+    assert "failed in 100% of its decisions or placements: its numbers are those of ff" in printed.err
     assert [run["fallback_share"] for run in json.loads(printed.out)] == [1.0, 0.0]
     assert main([*command, "placing_policies:Learns,ff", "--jobs", "8"]) == 2
     assert "it does not learn from job-" in capsys.readouterr().err
@@ -210,7 +210,7 @@ def test_the_bound_of_a_workload(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert [job["job"] for job in limit["schedule"]] == ["job-1", "job-2", "job-3"]
     assert main(["workload", "burst", "--jobs", "3", "--out", str(tmp_path / "own.csv")]) == 0
     assert main(["bound", str(tmp_path / "own.csv"), "--seeds", "2", "--tries", "50"]) == 0
-    same = "stoker: all 2 seeds are the same workload: nothing of it is drawn\n"
+    same = "stoker: all seeds are the same workload: nothing of it is drawn\n"
     assert capsys.readouterr().err == same
     assert main(["bound", "burst", "--cluster", "elastic", "--jobs", "3"]) == 2
     assert "pools" in capsys.readouterr().err
@@ -444,6 +444,10 @@ def test_a_comparison_is_written_into_the_card(tmp_path: Path, capsys: pytest.Ca
     assert card.startswith("# A policy\n\nLearned.\n\n## Compared")
     assert card.count("## Compared") == card.count("| `rr` |") == card.count("| `reinforce:model=") == 1
     assert "seeds 101 to 101" in card
+    head, _, row = (
+        line.split("|") for line in card.splitlines() if line.startswith(("| policy", "|--", "| `rr`"))
+    )
+    assert row[[cell.strip() for cell in head].index("fallback")] == " 0 % "
     (folder / "card.md").unlink()
     capsys.readouterr()
     assert main([*command, "--seed", "100"]) == 2
