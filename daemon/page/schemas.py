@@ -109,7 +109,7 @@ class TodayBody(Body):
     until: float
     """Now, seconds since the epoch."""
     paid: BillLine
-    """Cost of VMs from opened to closed."""
+    """The billed amount: cost of VMs from opened to closed."""
     held: float
     """Cost of jobs today by equation 4 of Islam 2022, where a VM costs while it holds an executor. The cost
     of a task that ran over midnight is divided by time."""

@@ -64,13 +64,13 @@ class FocusQuery(Query):
 
 
 class BillLine(Body):
-    """An amount paid, by kind."""
+    """A billed amount, by kind."""
 
     key: Said
     """The job, group, owner, day, ...; empty for costs of no job, or of jobs that are no longer listed one by
     one."""
     total: float
-    """Dollars in all."""
+    """The billed amount: dollars of all kinds from `used` to `rounding`. Tables call it `billed`."""
     used: float
     """The part used by executors and drivers: each its dominant share of its VM."""
     idle: float
@@ -150,7 +150,7 @@ class BillBody(Body):
     until: Said | None
     """The last day (UTC) with data; null when there is none."""
     total: BillLine
-    """The total of the bill."""
+    """The whole bill."""
     lines: list[BillLine]
     """Lines by falling cost, or day by day."""
     rest: BillLine | None

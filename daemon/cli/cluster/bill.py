@@ -210,7 +210,7 @@ def _key(by: str, key: str | None) -> str:
 
 def _rows(answer: Json) -> Iterator[Sequence[object]]:
     """Yield all lines for a spreadsheet; the lines beyond the limit become one more line, named (others)."""
-    yield answer["by"], "total", *KINDS, "difference", "lost", "memory"
+    yield answer["by"], "billed", *KINDS, "difference", "lost", "memory"
     rest = [{**answer["rest"], "key": "(others)"}] if answer["rest"] else []
     for line in (*answer["lines"], *rest):
         kinds = (line[kind] for kind in KINDS)

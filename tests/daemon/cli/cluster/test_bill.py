@@ -74,12 +74,14 @@ def test_idle_hours_rank_no_policy(paid: Daemon, capsys: Capture) -> None:
 
 
 def test_one_name_for_what_is_billed(paid: Daemon, capsys: Capture) -> None:
-    """No bill table has a column with the name that job lists use for the cost, or a total."""
+    """No table or CSV of a bill has a column with the name that job lists use for the cost, or a total."""
     for by in ("job", "owner", "queue", "type", "pool", "vm", "day"):
-        assert paid.run("bill", "--by", by) == 0
-        heads = capsys.readouterr().out.splitlines()[2].split()
-        assert "billed" in heads
-        assert not {"total", "cost"} & {*heads}
+        for output in ("table", "csv"):
+            assert paid.run("bill", "--by", by, "-o", output) == 0
+            lines = capsys.readouterr().out.splitlines()
+            heads = lines[2].split() if output == "table" else lines[0].split(",")
+            assert "billed" in heads
+            assert not {"total", "cost"} & {*heads}
 
 
 def test_programs_and_spreadsheets(paid: Daemon, capsys: Capture) -> None:
@@ -89,7 +91,7 @@ def test_programs_and_spreadsheets(paid: Daemon, capsys: Capture) -> None:
     assert paid.run("bill", "--by", "job", "-o", "csv") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["job"] for row in rows] == ["", "job-1", "'=1+1"]
-    assert sum(float(row["total"]) for row in rows) == 6.0
+    assert sum(float(row["billed"]) for row in rows) == 6.0
 
 
 def test_limits_of_months_and_pools_are_shown(paid: Daemon, capsys: Capture) -> None:
