@@ -152,7 +152,8 @@ class BillBody(Body):
     total: BillLine
     """The whole bill."""
     lines: list[BillLine]
-    """Lines by falling cost, or day by day."""
+    """Lines by falling cost, or day by day. Those of policies have what jobs used while each decided; idle
+    VMs and the rest, which are paid for under any policy, are in the line with an empty key."""
     rest: BillLine | None
     """The sum of the other lines; null when there are none."""
     budget: BudgetBody | None

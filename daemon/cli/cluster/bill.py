@@ -194,7 +194,7 @@ def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]
     """Cost that jobs used while each policy decided; idle cost is not attributed to a policy."""
     from daemon.cli.shared import render
 
-    rows = [(key, money(line["used"])) for key, line in told]
+    rows = [(key, money(line["used"])) for key, line in told if line["used"] or line["key"] != ""]
     rows.append(("(idle and the rest, under any policy)", money(total["total"] - total["used"])))
     yield render.table(["policy", "used"], rows, right=("used",))
     yield ""

@@ -43,6 +43,13 @@ DETAILED = 92
 DETAILS: Mapping[By, sa.Table] = MappingProxyType(
     {"job": charged_jobs, "group": charged_groups, "vm": charged_vms}
 )
+#: What jobs used by policy; idle VMs and the rest, which are paid for under any policy, have none.
+_USED_BY_POLICY = sa.select(
+    sa.case((charged_days.c.kind.in_(("used", *get_args(Vain))), charged_days.c.policy), else_="").label(
+        "policy"
+    ),
+    *(charged_days.c[name] for name in ("day", "kind", "dollars")),
+).subquery()
 _TABLES = (charged_days, charged_jobs, charged_groups, charged_vms, charged_pools)
 #: Dollars below which what is left of a sum is an error of rounding.
 _DUST = 1e-9
@@ -143,7 +150,7 @@ def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
 
 def bill(connection: Connection, asked: AskedBill) -> Bill:
     """Dollars paid in these days, by the requested key: most expensive first, days in order."""
-    table = DETAILS.get(asked.by, charged_days)
+    table = _USED_BY_POLICY if asked.by == "policy" else DETAILS.get(asked.by, charged_days)
     key, kind, dollars = table.c[asked.by], table.c.kind, table.c.dollars
     within = [*_within(table, asked), kind != "covered"]
     total = sa.func.sum(sa.case((kind.in_(PAID), dollars), else_=0.0))
@@ -169,7 +176,7 @@ def bill(connection: Connection, asked: AskedBill) -> Bill:
     )
 
 
-def _within(table: sa.Table, asked: AskedBill) -> Iterable[sa.ColumnElement[bool]]:
+def _within(table: sa.FromClause, asked: AskedBill) -> Iterable[sa.ColumnElement[bool]]:
     if asked.since is not None:
         yield table.c.day >= asked.since
     if asked.until is not None:

@@ -57,7 +57,7 @@ def test_what_no_job_used_stands_beside_what_jobs_did(paid: Daemon, capsys: Capt
 
 
 def test_idle_hours_rank_no_policy(paid: Daemon, capsys: Capture) -> None:
-    """By policy the bill shows dollars used by jobs only.
+    """By policy the bill shows dollars used by jobs only, in each output.
 
     Idle dollars are one line without a policy, and a note explains it.
     """
@@ -71,6 +71,13 @@ def test_idle_hours_rank_no_policy(paid: Daemon, capsys: Capture) -> None:
         ["(idle and the rest, under any policy)", "$4.25"],
     ]
     assert "ranks no policy" in " ".join(lines)
+    found = [("", 0.0, 4.25), ("ff", 1.75, 0.0), ("greedy", 0.5, 0.0)]
+    assert paid.run("bill", "--by", "policy", "-o", "json") == 0
+    told = json.loads(capsys.readouterr().out)["lines"]
+    assert [(line["key"], line["used"], line["idle"]) for line in told] == found
+    assert paid.run("bill", "--by", "policy", "-o", "csv") == 0
+    rows = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert [(row["policy"], float(row["used"]), float(row["idle"])) for row in rows] == found
 
 
 def test_one_name_for_what_is_billed(paid: Daemon, capsys: Capture) -> None:
