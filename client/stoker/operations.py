@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
@@ -148,7 +149,7 @@ class Operations:
 
     @Operation
     def jobs(
-        self,
+        self: Any,
         *,
         state: Texts = None,
         owner: Texts = None,
@@ -156,21 +157,26 @@ class Operations:
         type: Texts = None,  # noqa: A002 - what jobs call it
         group: str | None = None,
         labels: Mapping[str, str] | Sequence[str] | None = None,
-        limit: int = 100,
+        limit: int | None = None,
         before: str | None = None,
         order: Literal["newest", "oldest"] | None = None,
     ) -> Flow[JobPage]:
         """The jobs, the newest first: of these states, owners, queues, types, group, labels, before that.
 
-        `for job in client.jobs()` goes over them; `next` of the answer is `before` of the next page. Labels
+        `for job in client.jobs()` goes over all of them, `async for job in await client.jobs()` with
+        AsyncStoker. The answer has the first `limit`, or 100; its `next` is `before` of the next page. Labels
         are a mapping, or texts such as team=a.
         """
         label = (
             [f"{name}={value}" for name, value in labels.items()] if isinstance(labels, Mapping) else labels
         )
         wanted = given(state=state, owner=owner, queue=queue, type=type, group=group, label=label)
-        page = given(limit=limit, before=before, order=order)
-        return JobPage((yield from ask("GET", "/v1/jobs", params={**wanted, **page})))
+        params = {**wanted, **given(limit=limit, before=before, order=order)}
+        page = JobPage((yield from ask("GET", "/v1/jobs", params=params)))
+        if limit is None and page["next"] is not None:
+            same = {"state": state, "owner": owner, "queue": queue, "type": type, "group": group}
+            page.more = partial(self.jobs, **same, labels=labels, before=page["next"], order=order)
+        return page
 
     @Operation
     def job(self, job_id: str) -> Flow[JobDetail]:

@@ -408,6 +408,29 @@ def test_a_page_of_jobs_is_gone_over(daemon: Daemon, app: Path) -> None:
     assert asyncio.run(later()) == ids[::-1]
 
 
+def test_jobs_of_all_pages_are_gone_over(daemon: Daemon, app: Path) -> None:
+    """By both clients, with the same filters; only a limit ends it before."""
+    with Stoker() as client:
+        first = client.submit(app, name="n", owner="ann")["id"]
+        ids = [client.submit(app, queue="b")["id"] for _ in range(101)]
+        page = client.jobs()
+        assert (len(page), len(page["jobs"]), page["next"]) == (2, 100, page["jobs"][-1]["id"])
+        assert [job["id"] for job in page] == [*ids[::-1], first]
+        assert [job["id"] for job in client.jobs(order="oldest")] == [first, *ids]
+        assert [job["id"] for job in client.jobs(queue="b")] == ids[::-1]
+        assert [job["id"] for job in client.jobs(limit=100)] == ids[:0:-1]
+
+    async def later() -> None:
+        async with AsyncStoker() as client:
+            page = await client.jobs()
+            assert [job["id"] async for job in page] == [*ids[::-1], first]
+            assert [job["id"] for job in await client.jobs(limit=2)] == ids[:-3:-1]
+            with pytest.raises(TypeError, match="async for job in await"):
+                list(page)
+
+    asyncio.run(later())
+
+
 def test_blanks_around_addresses_are_none_of_them(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     """As editors and shells leave them; by the client and by the commands."""
     for blanks in ("  %s", "%s \n", "\t%s\t"):
