@@ -8,8 +8,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -451,6 +453,30 @@ def test_a_slow_start_of_the_supervisor_takes_nothing_of_the_lease(
     status = driver_module.start_driver(shell("touch started"), place, ENVIRON, before=before)
     assert status.state in ("running", "ended")
     assert asked[0] - began >= 1.0
+
+
+def test_few_drivers_are_started_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More interpreters that start side by side keep each other from it, until the lease is over."""
+    changed, inside, most = threading.Condition(), [0], [0]
+
+    def starts(*_: object) -> None:
+        with changed:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            changed.notify_all()
+            changed.wait_for(lambda: most[0] > 2, timeout=0.3)
+            inside[0] -= 1
+        raise OSError("it is only counted")
+
+    def start(number: int) -> None:
+        with pytest.raises(HostError, match="only counted"):
+            start_driver(shell("true"), tmp_path / str(number), ENVIRON)
+
+    monkeypatch.setattr(driver_module, "_AT_ONCE", threading.BoundedSemaphore(2))
+    monkeypatch.setattr(driver_module, "_started", starts)
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(start, range(6)))
+    assert most == [2]
 
 
 #: Traces its parent from another session, and never lets its end be seen: PR_SET_PTRACER, PTRACE_SEIZE.
