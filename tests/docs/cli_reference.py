@@ -22,6 +22,8 @@ Made by `make reference` from the commands themselves; `stoker COMMAND --help` s
 | 1 | `wait`, `submit --wait` | a job that was waited for did not finish |
 | 1 | `demo` | a job did not finish, or its result was wrong |
 | 1 | `config check`, `doctor` | there are faults to fix |
+| 1 | `simulate`, `evaluate`, `what-if`, `policy compare` | a policy failed in most decisions: see stderr |
+| 1 | `profile compare`, `reproduce leaderboard` | a policy failed in most decisions: see stderr |
 | 1 | all | the reader of the output has ended |
 | 2 | all | bad input, an impossible request, or no daemon answered: stderr has the reason in one line |
 | 3 | `python -m stoker wait --timeout` | the time-out was reached |
