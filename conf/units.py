@@ -30,7 +30,7 @@ def memory_mib(value: object) -> int:
     Letters mean powers of 1024, as in Spark.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        amount, unit = min(value, 2**31), "m"
+        amount, unit = max(min(value, 2**31), -1), "m"
     elif isinstance(value, str) and (match := _MEMORY.fullmatch(value.strip())):
         amount, unit = float(match[1]), (match[2] or match[3] or "m").lower()
     else:
@@ -47,7 +47,10 @@ def seconds(value: object) -> float:
     Units are those of Spark's times.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError("should be a time, found a number of more than 300 digits") from None
     if isinstance(value, str) and (match := _SECONDS.fullmatch(value.strip())):
         return float(match[1]) * _LENGTHS[(match[2] or "s").lower()]
     raise ValueError("should be a time such as 90s, 2m or 1h, or a number of seconds")

@@ -74,7 +74,7 @@ class Audit:
         """
         who, token = scope.get(WHO, (NOBODY, ""))
         changing = scope["method"] in _CHANGING
-        refused = status in _REFUSED and (who == NOBODY or not changing)
+        refused = status in _REFUSED
         part = status == _PART and scope["path"].startswith(_FILES)
         unchanging = part or scope["path"].endswith(_UNCHANGING)
         if not refused and (not changing or unchanging):
@@ -90,10 +90,11 @@ class Audit:
         }
         if refused:
             try:
-                record |= self._throttle(None, "", {"event": "refused"})
+                record |= self._throttle(None, "", {"event": f"refused {who}"})
             except structlog.DropEvent:
                 return
-        elif asked := _asked(scope.get(BODY), whole=scope["path"].startswith(_QUEUES)):
+        whole = scope["path"].startswith(_QUEUES)
+        if (who != NOBODY or not refused) and (asked := _asked(scope.get(BODY), whole=whole)):
             record["asked"] = asked
         if location:
             record["made"] = location[:_LONGEST]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conf.policy_text import policy_text
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
 from daemon.cli.shared.mostly_failed import exit_code
@@ -104,6 +103,8 @@ def what_if(
         from daemon.cli.cluster import what_if_tables
 
         return what_if_tables.ahead(answer, jobs=jobs)
+
+    from conf.policy_text import policy_text
 
     shares = ((policy_text(of["name"], of["options"]), of["fallback_share"]) for of in answer["policies"])
     return Fetched(answer, tables, exit_code=exit_code(shares))

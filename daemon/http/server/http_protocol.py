@@ -52,6 +52,8 @@ class Connection(HttpToolsProtocol):
         self._received = self._header_bytes = 0
         #: Small pieces of its body.
         self._small = 0
+        #: Whether its headers are complete.
+        self._headed = False
         #: Whether the client was sent an answer that ends the connection; nothing of it is read any more.
         self._refused = False
         self._unsent_since: float | None = None
@@ -100,6 +102,7 @@ class Connection(HttpToolsProtocol):
         """A request begins."""
         super().on_message_begin()
         self._received = self._header_bytes = self._small = 0
+        self._headed = False
         if not self._asking:
             self._ask()
 
@@ -109,13 +112,14 @@ class Connection(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, or one after the body."""
+        """Take a header; one after the body is left out, as proxies check and set those before it."""
         self._header_bytes += len(name) + len(value) + 4
-        if self._header_bytes <= self._limits.header_size:
+        if not self._headed and self._header_bytes <= self._limits.header_size:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Let the request be served, unless it cannot be."""
+        self._headed = True
         if self._refused:
             return
         if self._header_bytes > self._limits.header_size:

@@ -1,5 +1,10 @@
 """The schemas: permitted contents of a file, and the files that ship with Stoker."""
 
+import contextlib
+import importlib
+import math
+import pkgutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +12,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from stoker.characters import unseen
 
+import conf.schema
 from conf.loader import SHIPPED, ConfigError, build, load, parse
 from conf.schema import Cluster, Config, Driver, JobSpec, PolicyChoice, VmGroup
 
@@ -27,6 +33,41 @@ def test_every_shipped_cluster_loads(path: Path) -> None:
     """Every cluster file in conf/ is one."""
     cluster = load(path, Cluster)
     assert cluster.vms or cluster.pools
+
+
+def all_below(schema: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """All schemas made from this one."""
+    for each in schema.__subclasses__():
+        yield each
+        yield from all_below(each)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        10**400,
+        -(10**400),
+        [10**400],
+        {"a": -(10**400)},
+        "9" * 400,
+        "1e999",
+        "x" * 10**5,
+        "\ud800",
+        math.nan,
+        True,
+    ],
+    ids=lambda value: f"{type(value).__name__} {str(value)[:8]!a}",
+)
+def test_no_value_of_a_field_is_more_than_wrong(value: object) -> None:
+    """Such as a whole number of 400 digits: any value in a file or a body is taken, or refused in words."""
+    for module in pkgutil.walk_packages(conf.schema.__path__, "conf.schema."):
+        importlib.import_module(module.name)
+    schemas = [each for each in {*all_below(BaseModel)} if each.__module__.startswith("conf.")]
+    assert len(schemas) > 50
+    for schema in schemas:
+        for name, field in schema.model_fields.items():
+            with contextlib.suppress(ValidationError):
+                schema.model_validate({field.alias or name: value})
 
 
 def test_the_default_config_is_the_default() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daemon.auth.audit_log import Audit
+from daemon.auth.audit_log import BODY, WHO, Audit
 from daemon.disk.event_log import EventLog
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
@@ -100,6 +100,17 @@ def test_a_flood_of_refusals_pushes_nothing_out(log: Log) -> None:
     records = log.records()
     assert len(records) < 90
     assert records[-1]["status"] == 201
+
+
+def test_a_flood_of_changes_that_a_user_may_not_make_pushes_nothing_out(log: Log) -> None:
+    """A known user's refusals are counted, too, each user's apart; what was asked is recorded."""
+    scope = {"method": "PUT", "path": "/v1/users/mallory", BODY: {"role": "admin"}}
+    for who in ["rita"] * 200 + ["ben"]:
+        log.audit.note({**scope, WHO: (who, "")}, 403, "")
+    *ritas, last = log.records()
+    assert 0 < len(ritas) < 90
+    assert all(record["who"] == "rita" and record["asked"] == {"role": "admin"} for record in ritas)
+    assert (last["who"], last["status"]) == ("ben", 403)
 
 
 def test_it_is_bounded(tmp_path: Path, scheduler: SmallScheduler, monkeypatch: pytest.MonkeyPatch) -> None:

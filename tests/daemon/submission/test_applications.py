@@ -495,7 +495,7 @@ def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door, store: Store) ->
         ({"exit_code": 3}, 3, None, "its driver exited with code 3"),
         (
             {"exit_code": 1, "error": "a.BadError: token=x1\nand more"},
-            1, None, "its driver exited with code 1: a.BadError: token=***",
+            1, None, "its driver exited with code 1: a.BadError: token=*** ... and more",
         ),
         ({"signal": "SIGTERM"}, None, "killed", "its driver was ended by SIGTERM"),
         ({}, None, None, "its driver ended by System.exit, with an unknown code"),

@@ -182,6 +182,32 @@ def test_trailers_count_as_what_they_are() -> None:
         assert asked(address) == 200
 
 
+async def names_of_headers(scope: Any, receive: Any, send: Any) -> None:
+    """Name the request's headers, once all of it is there."""
+    await Request(scope, receive).body()
+    await asyncio.sleep(0)
+    names = b" ".join(name for name, _ in scope["headers"])
+    await PlainTextResponse(names)(scope, receive, send)
+
+
+def test_what_follows_a_body_is_no_header() -> None:
+    """A client behind a proxy could say so what the proxy removes or sets: its user, its role."""
+    trailers = b"X-Role: admin\r\nAuthorization: Bearer x\r\nCookie: a=b\r\n\r\n"
+    chunked = POST + b"Transfer-Encoding: chunked\r\n"
+    with served(Http(), names_of_headers) as address:
+        for before in (b"", ASK, ASK * 5):
+            last = chunked + b"Connection: close\r\n\r\n2\r\n{}\r\n0\r\n" + trailers
+            told = talk(address, before + last)
+            assert told.count(b"HTTP/1.1 200") == before.count(b"GET") + 1
+            assert b"transfer-encoding" in told
+            assert b"x-role" not in told
+            assert b"authorization" not in told
+        told = talk(
+            address, chunked + b"\r\n0\r\n" + trailers + ASK.replace(b"\r\n\r\n", b"\r\nX-Own: 1\r\n\r\n")
+        )
+        assert b"x-own" in told
+
+
 def test_a_body_of_many_small_chunks_is_refused() -> None:
     """Before all of it came: each costs the event loop time; some are taken."""
     begin = POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
