@@ -65,7 +65,7 @@ def begin_lease(batch: Batch, b: int, vm: int) -> None:
         batch.state.taken[b] = min(batch.state.taken[b], leases[b, vm, TAKEN])
 
 
-@njit()
+@njit(entry=True)
 def leave_idle(batch: Batch, b: int, vm: int, at: float) -> None:
     """Its last executor has left the VM."""
     leases = batch.machines.leases

@@ -2,12 +2,13 @@
 
 `environment.pools.Consolidation` states the rule (`fitting`), `environment.decisions.moves` has the search.
 Drivers decommission the executors, which finish their tasks, and Spark moves their blocks to others; their
-replacements are reserved on the VMs that take them, by `reservations.py`.
+replacements are reserved on the VMs that take them, by `reservations.py`. A VM that is being emptied is used
+as any other: a job that comes meanwhile opens no other one, and the idle policy closes it when it is empty.
 """
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -39,8 +40,6 @@ from environment.view import ClusterView
 
 #: VMs that are tried in a search, those with the fewest executors, and how many of them together at most.
 _TRIED, _TOGETHER = 64, 8
-#: Seconds after which a VM is used again whose executors have not left it, as a task of theirs goes on.
-_PATIENCE = 600.0
 _BASIC = frozenset(BASIC)
 
 _Executor = MovableExecutor[str]
@@ -66,7 +65,6 @@ class VmMoves:
         self._ledger = vms.ledger
         self._places = vms.places
         self._reservations = vms.reservations
-        self._fleet = vms.fleet
         self._line = jobs.line
         self._drivers = tasks.drivers
         self._decisions = tasks.decisions
@@ -89,16 +87,20 @@ class VmMoves:
     def seek(self, view: ClusterView) -> None:
         """Empty the VMs that are the first to pay for it, if no job waits: it would use the room first."""
         self._sought_at = self._turn.now
-        moving = [lease for lease in self._places if lease.state == "draining" and lease.notice is None]
-        for lease in moving:
-            if (lease.draining_at or 0.0) <= self._turn.now - _PATIENCE:
-                self._fleet.use_again(lease, f"it was not empty within {_PATIENCE:g} s")
-        if len(self._line) == 0 and (found := self._search(view, len(moving))) is not None:
+        if len(self._line) == 0 and (found := self._search(view, self._emptied())) is not None:
             self._begin(found, view)
+
+    def _emptied(self) -> list[Lease]:
+        """VMs that all executors are about to leave."""
+        return [lease for lease in self._places if lease.notice is None and self._is_left(lease)]
+
+    def _is_left(self, lease: Lease) -> bool:
+        tasks = [self._roster.task(task_id) for task_id in self._ledger.task_ids(lease.vm_id)]
+        return bool(tasks) and all(task is None or task.decommissioned_at is not None for task in tasks)
 
     # ---- search ------------------------------------------------------------------------------------------
 
-    def _search(self, view: ClusterView, moving: int) -> _EmptiedVms | None:
+    def _search(self, view: ClusterView, emptied: Sequence[Lease]) -> _EmptiedVms | None:
         leases, on = dict[int, Lease](), dict[int, list[_Executor]]()
         gives = cache(self._may_give)
         for index, lease in self._candidates(view):
@@ -107,9 +109,10 @@ class VmMoves:
                 if len(on) == _TRIED:
                     break
         there = self._there(view)
+        there[[view.index[lease.vm.id] for lease in emptied if lease.vm.id in view.index]] = False
         free = np.stack((view.free.get(CPUS), view.free_memory_mib.astype(np.int64)))
         use, barred = _use_of(view), cache(partial(self._barred, view=view))
-        most = min(most_at_once(sum(map(_is_open, self._places)), moving), _TOGETHER)
+        most = min(most_at_once(sum(map(_is_open, self._places)), len(emptied)), _TOGETHER)
         best, most_gained = None, 0.0
         for closes in in_turn([*on], most):
             executors = [each for index in closes for each in on[index]]
@@ -200,8 +203,6 @@ class VmMoves:
 
     def _begin(self, found: _EmptiedVms, view: ClusterView) -> None:
         saved = f"which saves ${_price(found.closes):.2f} an hour"
-        for lease in found.closes:
-            self._fleet.empty(lease, f"is being emptied: its executors fit on other VMs, {saved}")
         for job_id, to in found.to.items():
             job = self._roster.job(job_id)
             tasks = [] if job is None else [t for t in self._roster.executors(job) if t.number in to]

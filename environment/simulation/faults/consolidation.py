@@ -15,6 +15,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from environment.decisions.moves import (
     most_at_once,
     packed,
 )
-from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
+from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN, leave_idle
 from environment.kernel.rules import leave_vm, take_vm
 from environment.kernel.state import Batch
 from environment.pools import Consolidation
@@ -59,6 +60,18 @@ class _Move:
     saved: float
     #: Dollars of other VMs that are used longer.
     longer: float = 0.0
+
+
+class _Draining(NamedTuple):
+    """Executors that leave VMs until then: the VMs, the jobs, and the resources that they hold on each.
+
+    `held` are milli-cpus and MiB by VM; int64 [2, number of VMs].
+    """
+
+    at: float
+    closes: tuple[int, ...]
+    jobs: frozenset[int]
+    held: IntArray
 
 
 class SimulatedConsolidation:
@@ -92,14 +105,14 @@ class SimulatedConsolidation:
         self._tried = b""
         #: Executors that were moved within the last hour, each by the time of its move.
         self._within_hour = deque[float]()
-        #: By `fitting`: until when VMs are drained, which, and the jobs that leave them.
-        self._draining: list[tuple[float, tuple[int, ...], frozenset[int]]] = []
+        #: By `fitting`: executors that are drained still.
+        self._draining: list[_Draining] = []
 
     def next_at(self) -> float:
         """Time at which a replacement is up, or something may be moved that may not be now; else infinity."""
         next_move = self._moved + PAUSE
         ripe = self._since[self._batch.state.held[0, : len(self._vms)] > 0] + self._rule.after
-        ends = (at for at, *_ in (*self._booting, *self._draining))
+        ends = (each[0] for each in (*self._booting, *self._draining))
         ready = self._batch.machines.leases[0, : len(self._vms), READY]
         starts = ready[ready > self._now].tolist() if self._rule.name == "fitting" else ()
         times = (*ends, *starts, *ripe[ripe > self._now].tolist())
@@ -121,13 +134,13 @@ class SimulatedConsolidation:
     def finish(self, at: float) -> None:
         """Move executors to the replacements that are up by then, where there is anything left to move.
 
-        VMs that are drained by then close.
+        Executors that are drained by then hold nothing any more.
         """
-        for drained in [each for each in self._draining if each[0] <= at]:
-            self._draining.remove(drained)
+        drained = [each for each in self._draining if each.at <= at]
+        self._draining = [each for each in self._draining if each.at > at]
+        for each in drained:
             self._tried = b""
-            for vm in drained[1]:
-                self._cluster.left_out.pop(self._vms[vm].id, None)
+            self._hold_on(each.closes, -each.held)
         for due in [each for each in self._booting if each[0] <= at]:
             self._booting.remove(due)
             move = due[1]
@@ -158,25 +171,32 @@ class SimulatedConsolidation:
         self._booting.append((float(self._batch.machines.leases[0, move.opens, READY]), move))
 
     def _shift(self, to: Mapping[int, Mapping[int, int]], closes: Sequence[int] = ()) -> None:
-        """Move the executors; VMs that close by `fitting` are paid for until they are drained."""
+        """Move the executors; by `fitting` they hold their resources and VMs until they are drained."""
+        state, at = self._batch.state, list(closes)
+        before = np.stack((state.free_milli_cpus[0, at], state.free_memory_mib[0, at])).astype(np.int64)
         for number, of in to.items():
             self._missing.shift(number, of)
             self._hold(number)
             self._within_hour += [self._now] * len(of)
         if self._rule.name == "fitting":
-            leases, until = self._batch.machines.leases[0], self._now + DRAIN_SECONDS
+            until = self._now + DRAIN_SECONDS
+            after = np.stack((state.free_milli_cpus[0, at], state.free_memory_mib[0, at])).astype(np.int64)
+            self._draining.append(_Draining(until, tuple(closes), frozenset(to), after - before))
+            self._hold_on(closes, after - before)
             for vm in closes:
-                # Just before that, so that nothing is placed there then.
-                leases[vm, CLOSES] = min(np.nextafter(until, 0.0), float(leases[vm, TAKEN]))
-                self._cluster.left_out[self._vms[vm].id] = "is being emptied: its executors fit on other VMs"
-            self._draining.append((until, tuple(closes), frozenset(to)))
+                leave_idle(self._batch, 0, vm, until)
+
+    def _hold_on(self, vms: Sequence[int], held: IntArray) -> None:
+        """These resources of VMs are not free now; free again with a minus."""
+        self._batch.state.free_milli_cpus[0, list(vms)] -= held[0]
+        self._batch.state.free_memory_mib[0, list(vms)] -= held[1]
 
     def _found(self) -> _Move | None:
         """The first move that pays, in Karpenter's order; None without one."""
         is_open, up = self._open(), self._up()
         prices = self._batch.machines.price_per_hour[0, : len(self._vms)]
         moving = sum(len(move.closes) for _, move in self._booting)
-        moving += sum(len(closes) for _, closes, _ in self._draining)
+        moving += sum(len(each.closes) for each in self._draining)
         most = most_at_once(np.count_nonzero(is_open), moving)
         held = self._batch.state.held[0, : len(self._vms)]
         disruption = 1.0 + held
@@ -302,7 +322,7 @@ class SimulatedConsolidation:
             running = self._running.get(number)
             if running is None or self._batch.state.start[0, number] > self._now:
                 return None
-            if any(number in leaving for *_, leaving in self._draining):
+            if any(number in each.jobs for each in self._draining):
                 return None
             if self._missing.waits(number) or not running.job.size.thousandths.keys() <= _BASIC:
                 return None
