@@ -3,7 +3,7 @@
 import math
 import reprlib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,11 @@ _PARTS: dict[str, tuple[type, ...]] = {
 }
 
 
-#: Characters of a reason at most, and of all that is told of a decision. Chosen: a page, and some of them.
+#: Characters of a reason that are kept, and of all that is told of a decision: the rest is cut, as jobs of
+#: thousands of executors have so many sentences. Chosen: a page, and some of them.
 _LONGEST, _LONGEST_IN_ALL = 10_000, 100_000
+#: Numbers for each VM that a decision may have by name; Stoker's own policies have three at most.
+_MOST_DETAILS = 100
 
 
 #: Types with no code of a policy's.
@@ -32,16 +35,30 @@ _OF_PLACE, _OF_WAIT = (tuple(part.name for part in fields(kind)) for kind in (Pl
 
 
 def plain(decision: object) -> object:
-    """The decision rebuilt of plain values, each read once; one of another kind is returned as it is.
+    """The decision rebuilt of plain values, each read once, its texts cut; another kind is returned as it is.
 
     For the thread of the policy: a class of the policy's own may run its code, and hang, whenever a value
     is looked at, so that nothing of it may reach other threads.
     """
     if isinstance(decision, Place):
-        return Place(*(_plain(getattr(decision, name)) for name in _OF_PLACE))
+        place = Place(*(_plain(getattr(decision, name)) for name in _OF_PLACE))
+        return replace(place, why=_cut(place.why)) if place.why else place
     if isinstance(decision, Wait):
-        return Wait(*(_plain(getattr(decision, name)) for name in _OF_WAIT))
+        wait = Wait(*(_plain(getattr(decision, name)) for name in _OF_WAIT))
+        long = isinstance(wait.reason, str) and len(wait.reason) > _LONGEST
+        return replace(wait, reason=wait.reason[:_LONGEST]) if long else wait
     return decision
+
+
+def _cut(why: Any) -> Any:
+    """The sentences, as many of them in full as are kept; the others are empty. Other values as they are."""
+    if not isinstance(why, tuple) or not all(type(sentence) is str for sentence in why):
+        return why
+    left, kept = _LONGEST_IN_ALL, list[str]()
+    for sentence in why:
+        kept.append(sentence[: min(_LONGEST, left)])
+        left -= len(kept[-1])
+    return tuple(kept)
 
 
 def _plain(value: Any) -> Any:
@@ -78,10 +95,6 @@ def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
         if not isinstance(part, tuple) or not all(issubclass(kind, kinds) for kind in set(map(type, part))):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             return (f"the {name} of the decision should be a tuple of {wanted}",)
-    if any(len(sentence) > _LONGEST for sentence in decision.why):
-        return (f"a sentence of the decision's why has more than {_LONGEST:,} characters",)
-    if (told := sum(map(len, decision.why))) > _LONGEST_IN_ALL:
-        return (f"the decision's why has {counted(told, 'character')} in all, more than {_LONGEST_IN_ALL:,}",)
     for size in decision.sizes:
         if not all(type(amount) is int for amount in size.thousandths.values()):
             return (f"a size should have whole thousandths, found {dict(size.thousandths)}",)
@@ -94,8 +107,6 @@ def _misshapen_wait(wait: Wait, vms: int) -> tuple[str, ...]:
     reason: object = wait.reason
     if not isinstance(reason, str):
         return ("the reason to wait is no text",)
-    if len(reason) > _LONGEST:
-        return (f"the reason to wait has {counted(len(reason), 'character')}, more than {_LONGEST:,}",)
     keeps: object = wait.keeps
     if not isinstance(keeps, tuple) or not all(_is_kept(kept, vms) for kept in keeps):
         return (
@@ -116,6 +127,8 @@ def _is_kept(kept: Any, vms: int) -> bool:
 def _misshapen_details(details: Any, vms: int) -> tuple[str, ...]:
     if not isinstance(details, Mapping):
         return ("the details of the decision should be a mapping",)
+    if len(details) > _MOST_DETAILS:
+        return (f"the decision has {len(details)} details, more than {_MOST_DETAILS}",)
     for name, values in details.items():
         shaped = isinstance(name, str) and isinstance(values, tuple) and len(values) == vms
         if not (shaped and all(isinstance(value, _PARTS["scores"]) for value in values)):

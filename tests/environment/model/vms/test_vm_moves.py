@@ -172,7 +172,7 @@ def test_a_dynamic_job_gets_the_executor_that_it_gives_up_elsewhere() -> None:
 
 
 def test_a_vm_that_is_being_emptied_is_used_as_any_other() -> None:
-    """An executor is asked to leave once, however long a task of it goes on, and a job that comes may be there."""
+    """An executor is asked to leave once, however long its task goes on; a job that comes may be there."""
     it = with_room()
     seek(it)
     it.offer(*it.agents.values())
