@@ -4,6 +4,7 @@ A job that was answered with 201 is not lost because a later Stoker would reject
 """
 
 import types
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -27,12 +28,22 @@ def _as(model: type[Model], bare: BaseModel) -> Model:
 
 
 def _whole(annotation: Any, value: Any) -> Any:
-    """The value of a field; a model within it is of its own kind again."""
-    if not isinstance(value, BaseModel):
-        return value
-    each = (annotation, *get_args(annotation))
-    kinds = (get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in each)
-    return next(_as(kind, value) for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+    """The value of a field; models within it, also in tuples and mappings, are of their own kinds again."""
+    if isinstance(value, BaseModel):
+        return _as(next(kind for kind in _models(annotation) if _bare_model(kind) is type(value)), value)
+    if isinstance(value, tuple | list):
+        return type(value)(_whole(annotation, each) for each in value)
+    if isinstance(value, Mapping):
+        return {key: _whole(annotation, each) for key, each in value.items()}
+    return value
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a value of the annotation may have within it."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _models(each)
 
 
 @cache

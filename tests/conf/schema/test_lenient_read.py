@@ -33,6 +33,33 @@ def test_what_was_dumped_comes_back() -> None:
 @pytest.mark.parametrize(
     "others",
     [
+        {"after": ["job-1"]},
+        {"after": [{"job": "job-1"}, "job-2", {"group": "g", "when": "any"}]},
+        {"after": {"job": "job-1", "when": "any"}},
+        {"executors": {"min": 1, "max": 4}},
+        {"cpus": {"min": 1, "max": 2}},
+        {"retry": {"times": 3, "pause": "2m", "most": "1h"}},
+        {"driver": {"on": "cluster"}},
+        {"deadline": "2h", "start_at": "2026-11-22T18:00:00Z"},
+        {
+            "memory": "2g",
+            "max_runtime": 5400,
+            "labels": {"a": "b"},
+            "conf": {"spark.a": "1"},
+            "count": 3,
+            "at_most": 1,
+        },
+    ],
+)
+def test_each_form_comes_back_as_the_same_value(others: dict[str, Any]) -> None:
+    """So that a submission that is repeated with its key is the same job."""
+    spec = JobSpec.model_validate({"app": "a.py", **others})
+    assert accepted(JobSpec, json.loads(spec.model_dump_json())) == spec
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
         {"name": "odd\u202ename"},
         {"app": "/apps/\x9b.py"},
         {"app": "/apps/no-ending"},
