@@ -45,8 +45,8 @@ def plain(decision: object) -> object:
         return replace(place, why=_cut(place.why)) if place.why else place
     if isinstance(decision, Wait):
         wait = Wait(*(_plain(getattr(decision, name)) for name in _OF_WAIT))
-        long = isinstance(wait.reason, str) and len(wait.reason) > _LONGEST
-        return replace(wait, reason=wait.reason[:_LONGEST]) if long else wait
+        reason: object = wait.reason
+        return replace(wait, reason=reason[:_LONGEST]) if isinstance(reason, str) else wait
     return decision
 
 
