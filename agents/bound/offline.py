@@ -38,8 +38,9 @@ class OfflineAim:
 
 
 def aim_for(instance: Instance, beta: float) -> OfflineAim:
-    """Scales are the perfect-packing cost and the mean of the shortest durations."""
-    return OfflineAim(beta, float(least_costs(instance).sum()), float(instance.duration.mean()))
+    """Scales are the perfect-packing cost, if VMs cost anything, and the mean of the shortest durations."""
+    dollars = float(least_costs(instance).sum())
+    return OfflineAim(beta, dollars if dollars > 0.0 else 1.0, float(instance.duration.mean()))
 
 
 def least_costs(instance: Instance) -> FloatArray:

@@ -39,8 +39,8 @@ OURS = (
 )
 
 #: Parts of traces that no report's workload has, for all reports with such workloads.
-TRACES = """Workloads of Facebook's traces lack the paths of inputs and outputs, those of Alibaba's lack GPUs and tasks
-that never ran. `stoker workload NAME` counts what is left out.
+TRACES = """Workloads of Facebook's traces lack the paths of inputs and outputs, those of Alibaba's lack GPUs
+and tasks that never ran. `stoker workload NAME` counts what is left out.
 """
 
 _TITLES = {

@@ -83,6 +83,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def run_command() -> int:
+    """Run the command of this process, as `stoker` does; its exit code, where the process ends after it."""
+    code = main()
+    if (forced := sys.modules.get("framework.host.forced_exit")) is not None:  # the daemon ran here
+        forced.exit_beside_threads(code)
+    return code
+
+
 @cache
 def _commands() -> Callable[..., object]:
     """All commands with their options: to put them together takes longer than most of them."""

@@ -2,6 +2,6 @@
 
 import sys
 
-from daemon.cli import main
+from daemon.cli import run_command
 
-sys.exit(main())
+sys.exit(run_command())

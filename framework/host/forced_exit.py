@@ -13,6 +13,7 @@ log = structlog.get_logger("daemon")
 LONGEST_END = 8.0
 #: Seconds for the log to take a last line: its reader may stand still.
 _LAST_LINE = 1.0
+_LAST_RESORT = "last resort"
 
 
 def end_within(seconds: float = LONGEST_END, code: int = 0) -> None:
@@ -21,7 +22,7 @@ def end_within(seconds: float = LONGEST_END, code: int = 0) -> None:
     A second call does not delay it. A log that nobody reads delays it by a second at most.
     """
     threading.Thread(target=_log, args=(seconds,), name="last words", daemon=True).start()
-    threading.Thread(target=_end, args=(seconds + _LAST_LINE, code), name="last resort", daemon=True).start()
+    threading.Thread(target=_end, args=(seconds + _LAST_LINE, code), name=_LAST_RESORT, daemon=True).start()
 
 
 def _end(seconds: float, code: int) -> None:
@@ -39,3 +40,11 @@ def _log(seconds: float) -> None:
     ]
     log.error("ends by force: a thread hangs", seconds=seconds, threads=hanging)
     sys.stderr.flush()
+
+
+def exit_beside_threads(code: int) -> None:
+    """End this process now if it was asked to end: a thread in native code would abort the interpreter."""
+    if any(thread.name == _LAST_RESORT for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
