@@ -224,7 +224,8 @@ def _costs(now: Present) -> str:
     if now.view.openings is not None:
         said = "idle VMs of pools are kept as in daemon.yaml (keep), or as in the case"
         fixed = any(vm.terms is None for vm in now.view.vms)
-        return f"{said}; VMs of no pool cost while executors hold them" if fixed else said
+        whenever = "all the time, as commitments are" if now.commitments else "while executors hold them"
+        return f"{said}; VMs of no pool cost {whenever}" if fixed else said
     return (
         "VMs cost while executors hold them (Islam 2022, eq. 4): idle ones are not counted; the bill of a "
         "fixed cluster has them, and is the same under every policy"

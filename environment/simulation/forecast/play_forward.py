@@ -16,6 +16,7 @@ from statistics import NormalDist
 import numpy as np
 
 from conf.defaults import UNKNOWN_DURATION, UNKNOWN_SPREAD
+from conf.units import SECONDS_PER_HOUR
 from environment.kernel.arrays import refusals
 from environment.kernel.leases import CLOSES, KEEP, OPENED, OPENINGS, READY
 from environment.policy import Policy
@@ -24,6 +25,7 @@ from environment.simulation.durations.belief_errors import DrawnErrors, Errors
 from environment.simulation.forecast.outlook import FollowedJobs, JobOutlook, PlayedDraw
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.decision_trace import TracedDecision
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import play
 from environment.simulation.world import World
 from environment.types import Job, Place, PlacementRequest, Vm
@@ -89,12 +91,24 @@ def play_ahead(
         for job in result.jobs
         if job.name in names and job.name not in result.given_up
     }
-    dollars = result.bill.with_commitments if world.elastic else result.cost
+    dollars = _dollars(result, world.now) if world.elastic else result.cost
     followed = None
     if follow and all(job_id in jobs for job_id in follow):
         followed = _followed([jobs[job_id] for job_id in follow], follow[0], result.decisions, view, waiting)
     never = {**never, **result.aside, **result.given_up}
     return PlayedDraw(jobs, dollars, world.now, never, followed, result.fallback_share)
+
+
+def _dollars(result: Result, seconds: float) -> float:
+    """Dollars of VMs that come and go, and of others while executors hold them.
+
+    With commitments also while they do not, since commitments cover VMs for as long as they are there.
+    """
+    if result.bill.commitments:
+        return result.bill.with_commitments
+    held = zip(result.vms, result.vm_seconds, strict=True)
+    idle = math.fsum(vm.price_per_hour * (seconds - of) for vm, of in held if vm.terms is None)
+    return result.bill.total - idle / SECONDS_PER_HOUR
 
 
 def _followed(

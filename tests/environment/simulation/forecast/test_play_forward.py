@@ -12,6 +12,7 @@ from agents.registry import create
 from environment.clusters.cluster_files import load_cluster
 from environment.dependencies import After
 from environment.policy import Policy
+from environment.pools import Openings, Terms
 from environment.simulation.durations.beliefs import Belief
 from environment.simulation.forecast.outlook import PlayedDraw
 from environment.simulation.forecast.play_forward import play_ahead
@@ -19,7 +20,7 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import play, simulate
 from environment.simulation.world import World
-from environment.types import Decision, Job, PlacementRequest, Wait
+from environment.types import Decision, Job, Place, PlacementRequest, Wait
 from environment.view import ClusterView, RunningJob
 from profiles.workloads.generators import load_workload
 from tests.builders import make_job, make_view, make_vms
@@ -193,3 +194,26 @@ def test_so_many_of_an_array_run_at_once() -> None:
         create("ff"), make_view(make_vms(2)), asked(*(replace(of, id=f"job-{n}") for n in range(5)))
     )
     assert [round(fresh.jobs[f"job-{n}"].start) for n in range(5)] == [0, 0, 10, 10, 20]
+
+
+def test_an_idle_vm_of_no_pool_costs_nothing() -> None:
+    """It costs the same in every case: only what executors hold is compared, and what comes and goes."""
+    pooled = replace(make_vms(2)[0], terms=Terms("general"))
+    view = make_view([pooled, make_vms(2)[1]])
+    view = replace(view, openings=Openings(np.array([False, True]), np.array([0.0, 0.0])))
+    job = make_job(executors=4, expected_duration=3600.0)
+    for vm, dollars in (("vm-1", 0.24), ("vm-2", 0.24)):
+        found = play_ahead(OnVm(vm), view, asked(job))
+        assert found.dollars == pytest.approx(dollars, rel=0.01)
+
+
+class OnVm:
+    """Places all executors of each job on one VM."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """See the class."""
+        index = next(n for n, vm in enumerate(view.vms) if vm.name == self._name)
+        return Place(queue[0].job.id, (index,) * queue[0].count)
