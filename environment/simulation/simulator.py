@@ -201,10 +201,14 @@ def _endless(world: World, events: int) -> str:
     """Error text for a run that was stopped after so many events, with the jobs that are not over."""
     running = sorted(running.job.id for running in world.running.values())
     still = f"{len(running)} of {len(world.jobs)} jobs run" + (f", such as {running[0]}" if running else "")
+    why = "a job that is interrupted again and again may hardly ever end"
+    if not running:
+        why = (
+            "jobs wait for VMs that are not there, such as spot VMs by a record, or beyond a limit in dollars"
+        )
     return (
         f"the simulation was stopped after {events:,} events, at {world.now:,.0f} s of its clock: {still}; "
-        "a job that is interrupted again and again may hardly ever end, and a larger limit (--most-events) "
-        "continues the run"
+        f"{why}, and a larger limit (--most-events) continues the run"
     )
 
 

@@ -216,19 +216,22 @@ def _alibaba(source: Alibaba, count: int) -> Workload:
         raise WorkloadError(
             f"{path}: {counted(there, 'task')} ran after the first {source.skip}, {count} are asked for"
         )
-    made = workload_of(
-        WorkloadJob(
-            name=task.name,
-            submitted_at=(task.created_at - chosen[0].created_at) / source.speedup,
-            type=f"alibaba-{task.qos}".lower(),
-            cpus=round(task.cpus, 3),
-            memory_mib=max(task.memory_mib, 1),
-            executors=1,
-            duration=(task.deleted_at - (task.scheduled_at or 0.0)) / source.speedup,
-            resources={"gpus": float(task.gpus)} if source.gpus and task.gpus else {},
+    try:
+        made = workload_of(
+            WorkloadJob(
+                name=task.name,
+                submitted_at=(task.created_at - chosen[0].created_at) / source.speedup,
+                type=f"alibaba-{task.qos}".lower(),
+                cpus=round(task.cpus, 3),
+                memory_mib=max(task.memory_mib, 1),
+                executors=1,
+                duration=(task.deleted_at - (task.scheduled_at or 0.0)) / source.speedup,
+                resources={"gpus": float(task.gpus)} if source.gpus and task.gpus else {},
+            )
+            for task in chosen
         )
-        for task in chosen
-    )
+    except ValueError as error:
+        raise WorkloadError(f"{path}: {error}") from error
     left_out = []
     if (with_gpus := sum(task.gpus > 0 for task in chosen)) and not source.gpus:
         kept = "alibaba: {gpus: true} keeps them"

@@ -101,6 +101,18 @@ def test_a_window_holds_its_start_and_not_its_end() -> None:
     assert arrivals_in(jobs, Window(10.0, 10.0)) == (0.0, 9.0)
 
 
+def test_tasks_that_cannot_be_jobs_are_named_with_their_file(tmp_path: Path) -> None:
+    """One ends before it begins, two have one name."""
+    head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,qos,creation_time,deletion_time,scheduled_time"
+    row = "{},1000,1024,0,,LS,0,{},5"
+    path, spec = tmp_path / "pods.csv", tmp_path / "work.yaml"
+    spec.write_text(f"jobs: 2\nalibaba: {{path: {path}}}\n")
+    for rows, why in (([("a", 5), ("b", 9)], "duration"), ([("a", 8), ("a", 9)], "a")):
+        path.write_text("\n".join([head, *(row.format(*each) for each in rows)]) + "\n")
+        with pytest.raises(WorkloadError, match=f"pods.csv: .*{why}"):
+            load_workload(str(spec))
+
+
 def test_alibaba_files_are_read(tmp_path: Path) -> None:
     """Thousandths become cpus; a task that was never scheduled has no time for it."""
     pods, nodes = tmp_path / "pods.csv", tmp_path / "nodes.csv"
