@@ -120,7 +120,7 @@ class LoggedApplication:
     #: When its first task was launched; None when none was.
     working_at: float | None
     ended_at: float
-    #: Whether its log ends before the application did.
+    #: Whether its log ends before the application did, or lacks events before its end.
     cut_short: bool
     dynamic: bool
     executors: tuple[Executor, ...]
@@ -135,6 +135,8 @@ class LoggedApplication:
     bad_lines: int
     #: Assumptions.
     notes: tuple[str, ...] = ()
+    #: Files of its log, but for the last one, that are empty or cut short.
+    lost_parts: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -264,6 +266,7 @@ class _Reading:
             raise EventLogError(
                 "no application has started in it"
                 + (f"; {counted(lines.bad, 'line')} of {lines.lines} without an event" if lines.bad else "")
+                + (f"; {', '.join(lines.lost)}: empty or cut short" if lines.lost else "")
             )
         if len(self.starts) > 1:
             ids = sorted({name for name, _ in self.starts})
@@ -289,6 +292,7 @@ class _Reading:
             notes.append(f"{counted(self.odd, 'event')} not as Spark writes them left out")
         if lines.bad:
             notes.append(f"{counted(lines.bad, 'line')} without an event left out")
+        notes += [f"{part} of its log is empty or cut short: events are missing" for part in lines.lost]
         user = self.start.get("User") or self.conf.get("spark.databricks.clusterUsageTags.clusterOwner", "")
         return LoggedApplication(
             log=self.log,
@@ -303,7 +307,7 @@ class _Reading:
             started_at=started,
             working_at=tasks.first,
             ended_at=ended,
-            cut_short=self.ended is None,
+            cut_short=self.ended is None or bool(lines.lost),
             dynamic=self.conf.get("spark.dynamicAllocation.enabled", "").lower() == "true",
             executors=executors,
             stages=tuple(self._stages(task_cpus)),
@@ -315,6 +319,7 @@ class _Reading:
             log_bytes=lines.bytes,
             bad_lines=lines.bad,
             notes=tuple(notes),
+            lost_parts=tuple(lines.lost),
         )
 
     def _all_spans(self, notes: list[str]) -> list[_Span]:

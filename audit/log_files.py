@@ -76,12 +76,13 @@ class LogsError(ReportedError, ValueError):
 class LogFiles:
     """One event log: its name for people, its files in order, and their bytes together, packed.
 
-    Files are paths, or `s3://BUCKET/KEY`.
+    Files are paths, or `s3://BUCKET/KEY`; `names` are theirs for people, where those differ.
     """
 
     name: str
     parts: tuple[str, ...]
     size: int
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,26 +302,26 @@ def _group(folder: str, group: Sequence[_File]) -> LogFiles:
         matched = {name: _DATABRICKS.fullmatch(name.rpartition("/")[2]) for name in by_name}
         order = sorted((match["at"] or "~", name) for name, match in matched.items() if match)
         parts = [by_name[name] for _, name in order]
-    parts = [part for part in parts if part.size]
-    if not parts:
+    if not any(part.size for part in parts):
         raise EventLogError("empty")
     name = folder if is_rolled(parts[0].name) or len(parts) > 1 else parts[0].name
-    return LogFiles(name, tuple(part.path for part in parts), sum(part.size for part in parts))
+    paths, names = tuple(part.path for part in parts), tuple(part.name for part in parts)
+    return LogFiles(name, paths, sum(part.size for part in parts), names)
 
 
 @contextlib.contextmanager
 def opened(log: LogFiles, read: Callable[[int], None]) -> Iterator[list[tuple[str, BinaryIO]]]:
-    """Open a log's files, unpacked; `read` is told the packed bytes of each read.
+    """Open a log's files, unpacked, each with its name; `read` is told the packed bytes of each read.
 
-    Each has an empty name in place of its own, as nothing is left to unpack. OSError, or LogsError from S3.
+    OSError, or LogsError from S3.
     """
     with contextlib.ExitStack() as stack:
         files = list[tuple[str, BinaryIO]]()
-        for part in log.parts:
+        for part, name in zip(log.parts, log.names or log.parts, strict=True):
             raw = _open(part)
             stack.callback(raw.close)
             counted = io.BufferedReader(_CountedReads(raw, read), _BUFFER)
-            files.append(("", _stream(cast(BinaryIO, counted), codec(part))))
+            files.append((name, _stream(cast(BinaryIO, counted), codec(part))))
         yield files
 
 

@@ -5,12 +5,12 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from conf.util.counted import counted
-from profiles.packed import UNPACKING, unpacked
+from profiles.packed import UNPACKING
 
 Event = Mapping[str, Any]
 
@@ -50,13 +50,15 @@ class EventLogError(ValueError):
 
 
 class EventLines:
-    """The events of a log, from its open files in order, each with its name; `name` labels the log.
+    """The events of a log, from its files in order, each with its name and unpacked; `name` labels the log.
 
     Only events whose name, without its package, is in `wanted` are parsed; None: all. Strictly read, a line
     that is no event raises EventLogError, and so do more than `longest` bytes, or a wanted event of more than
-    `longest_event`. A `lenient` reader counts such lines in `bad`, and ends with `cut_short` where a stream
-    cannot be unpacked any further. A last line without an end is left out, since the driver ended while it
-    wrote: `cut_short` too.
+    `longest_event`. A `lenient` reader counts such lines in `bad`, and passes over the rest of a file that
+    cannot be unpacked any further.
+
+    The last file may be empty or cut short, since the driver ended while it wrote: half a line is left out.
+    Of any other that is missing data: EventLogError, or, read leniently, its name in `lost`.
     """
 
     def __init__(
@@ -72,37 +74,53 @@ class EventLines:
         self._files, self._name, self._wanted = files, name, wanted
         self._longest, self._longest_event, self._lenient = longest, longest_event, lenient
         self.bytes = self.lines = self.bad = 0
-        self.cut_short = False
+        #: Files before the last one of which events are missing.
+        self.lost: list[str] = []
 
     def __iter__(self) -> Iterator[Event]:
         """Yield the events; an error of `UNPACKING` when a stream cannot be unpacked."""
-        for part, file in self._files:
-            lines = unpacked(file, codec(part))
-            while line := self._line(lines):
-                if not line.endswith(b"\n"):
-                    self.cut_short = True
-                    # The last line of a complete log may lack its end where another program copied it.
-                    if not (self._lenient and line.endswith(b"}")):
-                        break
-                self.bytes, self.lines = self.bytes + len(line), self.lines + 1
-                if len(line) > LONGEST_LINE or self.bytes > self._longest:
-                    raise EventLogError(f"{self._name}:{self.lines}: larger than an event log can be")
-                if self._skipped(line):
-                    continue
-                if len(line) > self._longest_event:
-                    raise EventLogError(f"{self._name}:{self.lines}: larger than such an event can be")
-                event = self._event(line)
-                if event is not None:
-                    yield event
+        for number, (part, file) in enumerate(self._files, 1):
+            before = self.lines
+            complete = yield from self._events(file)
+            if number < len(self._files) and not (complete and self.lines > before):
+                if not self._lenient:
+                    raise EventLogError(f"{self._name}: {Path(part).name} of it is empty or cut short")
+                self.lost.append(Path(part).name)
 
-    def _line(self, lines: BinaryIO) -> bytes:
+    def _events(self, file: BinaryIO) -> Generator[Event, None, bool]:
+        """The events of a file; whether it has a proper end."""
+        while line := self._line(file):
+            # The last line of a complete log may lack its end where another program copied it.
+            if not line.endswith(b"\n") and not self._complete(line):
+                return False
+            self.bytes, self.lines = self.bytes + len(line), self.lines + 1
+            if len(line) > LONGEST_LINE or self.bytes > self._longest:
+                raise EventLogError(f"{self._name}:{self.lines}: larger than an event log can be")
+            if self._skipped(line):
+                continue
+            if len(line) > self._longest_event:
+                raise EventLogError(f"{self._name}:{self.lines}: larger than such an event can be")
+            event = self._event(line)
+            if event is not None:
+                yield event
+        return line is not None
+
+    def _line(self, file: BinaryIO) -> bytes | None:
+        """The next line; empty at the file's end, None where it was cut short."""
         try:
-            return lines.readline(LONGEST_LINE + 1)
-        except UNPACKING:
-            if not self._lenient or not self.lines:
-                raise
-            self.cut_short = True
-            return b""
+            return file.readline(LONGEST_LINE + 1)
+        except UNPACKING as error:
+            readable = self.lines > 0 or len(self._files) > 1
+            if readable if self._lenient else isinstance(error, EOFError):
+                return None
+            raise
+
+    def _complete(self, line: bytes) -> bool:
+        """Whether a line without an end is an event, and not a part of one."""
+        try:
+            return len(line) <= self._longest_event and isinstance(json.loads(line), dict)
+        except (ValueError, RecursionError):
+            return False
 
     def _skipped(self, line: bytes) -> bool:
         if self._wanted is None or not line.startswith(_BEGIN):

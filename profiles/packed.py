@@ -14,8 +14,9 @@ from typing import BinaryIO, cast
 UNPACKING = (OSError, ValueError, IndexError, EOFError, zlib.error)
 #: Bytes of one unpacked block: the largest that any of the libraries writes.
 MOST_BLOCK = 1 << 25
-#: Of a stream that was cut short less than a piece is lost.
+#: Of a stream that was cut short about a piece is lost.
 _PIECE = 1 << 10
+_CUT = "it was cut short"
 _LZ4_MAGIC, _LZ4_RAW = b"LZ4Block", 0x10
 _SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 _LZF_LITERALS, _LZF_LONG = 32, 7
@@ -24,7 +25,7 @@ _LZF_LITERALS, _LZF_LONG = 32, 7
 def unpacked(file: BinaryIO, suffix: str) -> BinaryIO:
     """The stream unpacked, by the name of its codec; itself where that is none of `CODECS`.
 
-    One that was cut short ends there.
+    EOFError at the end of one that was cut short.
     """
     codec = CODECS.get(suffix)
     return file if codec is None else cast(BinaryIO, io.BufferedReader(PieceStream(codec(file))))
@@ -62,7 +63,7 @@ def _zstd(file: BinaryIO) -> Iterator[bytes]:
                 piece = stream.read(_PIECE)
             except OSError as error:
                 if "runcated" in str(error):  # the driver ended while it wrote
-                    return
+                    raise EOFError(_CUT) from None
                 raise
             if not piece:
                 return
@@ -72,29 +73,28 @@ def _zstd(file: BinaryIO) -> Iterator[bytes]:
 def _lz4(file: BinaryIO) -> Iterator[bytes]:
     """lz4-java: blocks of magic, method, packed and unpacked size and checksum, little-endian."""
     unpack = _arrow("lz4_raw")
-    while len(head := file.read(21)) == 21:
+    over = True
+    while head := _read(file, 21):
         if not head.startswith(_LZ4_MAGIC):
             raise ValueError("no block of lz4-java")
         packed, size = (int.from_bytes(head[at : at + 4], "little") for at in (9, 13))
-        if size == 0:  # the end of a stream; another may follow
+        if over := size == 0:  # the end of a stream; another may follow
             continue
-        data = _read(file, packed, size)
-        if data is None:
-            return
+        data = _block(file, packed, size)
         yield data if head[8] & 0xF0 == _LZ4_RAW else unpack(data, size)
+    if not over:
+        raise EOFError(_CUT)
 
 
 def _snappy(file: BinaryIO) -> Iterator[bytes]:
     """snappy-java: a magic and two versions, then chunks of their length, big-endian, and Snappy's bytes."""
     unpack = _arrow("snappy")
-    while len(head := file.read(4)) == 4:
+    while head := _read(file, 4):
         if head == _SNAPPY_MAGIC[:4]:
             if not file.read(12).startswith(_SNAPPY_MAGIC[4:]):
                 raise ValueError("no stream of snappy-java")
             continue
-        data = _read(file, int.from_bytes(head, "big"), 0)
-        if data is None:
-            return
+        data = _block(file, int.from_bytes(head, "big"))
         yield unpack(data, _size_of_snappy(data))
 
 
@@ -110,13 +110,11 @@ def _size_of_snappy(data: bytes) -> int:
 
 def _lzf(file: BinaryIO) -> Iterator[bytes]:
     """compress-lzf: chunks `ZV`, raw (0) with their length, or packed (1) with both lengths, big-endian."""
-    while len(head := file.read(5)) == 5:
+    while head := _read(file, 5):
         if head[:2] != b"ZV" or head[2] > 1:
             raise ValueError("no chunk of LZF")
         more = file.read(2) if head[2] else b""
-        data = _read(file, int.from_bytes(head[3:], "big"), 0)
-        if data is None:
-            return
+        data = _block(file, int.from_bytes(head[3:], "big"))
         yield _unpack_lzf(data, int.from_bytes(more, "big")) if head[2] else data
 
 
@@ -142,12 +140,22 @@ def _unpack_lzf(data: bytes, size: int) -> bytes:
     return bytes(made)
 
 
-def _read(file: BinaryIO, packed: int, size: int) -> bytes | None:
-    """Read so many bytes; None if the writer ended before; ValueError if they are too many."""
+def _read(file: BinaryIO, size: int) -> bytes:
+    """Read so many bytes, or none at the end; EOFError if the writer ended between."""
+    data = file.read(size)
+    if data and len(data) < size:
+        raise EOFError(_CUT)
+    return data
+
+
+def _block(file: BinaryIO, packed: int, size: int = 0) -> bytes:
+    """Read so many bytes; EOFError if the writer ended before; ValueError if they are too many."""
     if max(packed, size) > MOST_BLOCK:
         raise ValueError("a block is larger than any that is written")
-    data = file.read(packed)
-    return data if len(data) == packed else None
+    data = _read(file, packed)
+    if packed and not data:
+        raise EOFError(_CUT)
+    return data
 
 
 def _arrow(codec: str) -> Callable[[bytes, int], bytes]:

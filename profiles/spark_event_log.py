@@ -13,10 +13,11 @@ from profiles.event_lines import (
     EventLines,
     EventLogError,
     amount_of,
+    codec,
     parts_of,
     time_of,
 )
-from profiles.packed import UNPACKING
+from profiles.packed import UNPACKING, unpacked
 
 _MIB = float(1 << 20)
 _MOST_STAGES = 100_000
@@ -72,17 +73,17 @@ def read_log(path: Path) -> AppLog:
     try:
         names = [str(each) for each in path.iterdir()] if path.is_dir() else [str(path)]
         with contextlib.ExitStack() as opened:
-            files = [(name, opened.enter_context(Path(name).open("rb"))) for name in parts_of(names)]
-            return parse_log(files, str(path))
+            parts = [(name, opened.enter_context(Path(name).open("rb"))) for name in parts_of(names)]
+            return parse_log([(name, unpacked(part, codec(name))) for name, part in parts], str(path))
     except OSError as error:
         raise EventLogError(f"{path}: no event log: {error}") from error
 
 
 def parse_log(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
-    """Parse a log as `read_log` does, from its open files in order, each with its name; `name` labels it.
+    """Parse a log as `read_log` does, from its files in order, unpacked, each with its name.
 
-    An application writes its log itself, so anything may be in it: more than `LONGEST_LOG`, unpacked, is not
-    read, and content in a format other than Spark's raises EventLogError.
+    `name` labels the log. An application writes its log itself, so anything may be in it: more than
+    `LONGEST_LOG`, unpacked, is not read, and content in a format other than Spark's raises EventLogError.
     """
     try:
         return _parse(files, name)

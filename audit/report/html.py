@@ -29,6 +29,7 @@ def report(audit: AuditResult) -> str:
     total = costs.total
     lines = costs.by("type")
     applications = [each.application for each in costs.each]
+    lost = [each for each in applications if each.lost_parts]
     return environment.get_template("report.html").render(
         audit=audit,
         total=total,
@@ -46,7 +47,9 @@ def report(audit: AuditResult) -> str:
         ends=_day(max(each.ended_at for each in applications)),
         unread=read.unread[:_UNREAD],
         unread_more=max(0, len(read.unread) - _UNREAD),
-        cut_short=sum(each.cut_short for each in applications),
+        cut_short=sum(each.cut_short and not each.lost_parts for each in applications),
+        lost=lost[:_UNREAD],
+        lost_more=max(0, len(lost) - _UNREAD),
         noted=sum(bool(each.notes) for each in applications),
         prices=audit.prices.table.source or audit.prices.name,
     )

@@ -85,6 +85,7 @@ def _application(values: Mapping[str, Any]) -> LoggedApplication:
             "executors": tuple(_executor(each) for each in values["executors"]),
             "stages": tuple(Stage(**each) for each in values["stages"]),
             "notes": tuple(values["notes"]),
+            "lost_parts": tuple(values.get("lost_parts", ())),
         }
     )
 

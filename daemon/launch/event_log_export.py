@@ -14,7 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from framework.host.untrusted_files import copy_file, list_beneath, open_beneath
-from profiles.event_lines import parts_of
+from profiles.event_lines import codec, parts_of
+from profiles.packed import unpacked
 
 #: Spark's name of an application, and so of its log; Spark 4 makes a folder for it.
 _NAME = re.compile(r"(?:eventlog_v2_)?(?P<application>[A-Za-z][\w-]{0,200})(?:\.\w{1,20}){0,2}")
@@ -61,11 +62,13 @@ def find_event_logs(data_dir: Path, job_id: str | None = None) -> list[SparkEven
 
 
 def opened_files(stack: contextlib.ExitStack, log: SparkEventLog) -> list[tuple[str, BinaryIO]]:
-    """The files of a log in order, each with its name, open for reading until the stack ends.
+    """The files of a log in order, unpacked, each with its name, open for reading until the stack ends.
 
     OSError when one cannot be opened, EventLogError when one is missing.
     """
-    return [(name, stack.enter_context(os.fdopen(log.open_file(name), "rb"))) for name in parts_of(log.files)]
+    names = parts_of(log.files)
+    files = [stack.enter_context(os.fdopen(log.open_file(name), "rb")) for name in names]
+    return [(name, unpacked(file, codec(name))) for name, file in zip(names, files, strict=True)]
 
 
 def copy_event_logs(

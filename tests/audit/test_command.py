@@ -25,6 +25,24 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "without a VM type" not in text
 
 
+def test_a_cut_part_of_a_log_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the table, in JSON and in the report."""
+    folder, report = tmp_path / "eventlog_v2_app-1", tmp_path / "report.html"
+    written(folder, ETL[:6], "events_1_app-1")
+    (folder / "events_2_app-1").touch()
+    written(folder, ETL[6:], "events_3_app-1")
+    assert main(["audit", str(folder), "--html", str(report)]) == 0
+    text = capsys.readouterr().out
+    missing = f"events are missing: 1 of 1 log: {folder} (events_2_app-1)"
+    assert missing in text.replace("\n", "")
+    assert "cut off" not in text
+    assert "events_2_app-1 of it is empty or cut short" in report.read_text()
+    assert main(["audit", str(folder), "-o", "json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["each"]
+    assert told["cut_short"]
+    assert told["notes"] == ["events_2_app-1 of its log is empty or cut short: events are missing"]
+
+
 def test_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Both have the dollars: half of an m5.xlarge, which costs 0.192 dollars an hour, for 93 seconds."""
     written(tmp_path, ETL)

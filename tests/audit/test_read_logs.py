@@ -54,7 +54,7 @@ def packed(codec: str, text: bytes = TEXT) -> bytes:
     if codec == "snappy":
         return b"\x82SNAPPY\x00" + b"\0\0\0\1" * 2 + len(block).to_bytes(4, "big") + block
     sizes = len(block).to_bytes(4, "little") + len(text).to_bytes(4, "little")
-    return b"LZ4Block" + b"\x25" + sizes + b"\0\0\0\0" + block
+    return b"LZ4Block" + b"\x25" + sizes + b"\0\0\0\0" + block + b"LZ4Block" + b"\x15" + b"\0" * 12
 
 
 def dollars(read: ReadLogs) -> list[float]:
@@ -108,6 +108,69 @@ def test_folders_of_one_log(tmp_path: Path) -> None:
     read = read_logs([str(tmp_path)])
     assert dollars(read) == [186, 186]
     assert [each.why for each in read.unread] == [f"{broken}: file 1 of the event log is missing"]
+
+
+LOST = ["plain", "empty", "gz", "zstd", "snappy", "lz4"]
+
+
+def in_parts(folder: Path, codec: str, cut: int | None) -> list[str]:
+    """The log in a folder, in three files, one of which is cut by a quarter; the files' names."""
+    folder.mkdir(parents=True)
+    lines = TEXT.splitlines(keepends=True)
+    end = "" if codec in ("plain", "empty") else f".{codec}"
+    names = [f"events_{number}_app-1{end}" for number in (1, 2, 3)]
+    for number, (name, part) in enumerate(zip(names, (lines[:6], lines[6:10], lines[10:]), strict=True)):
+        content = packed(codec, b"".join(part)) if end else b"".join(part)
+        left = 0 if codec == "empty" else len(content) * 3 // 4
+        (folder / name).write_bytes(content[:left] if number == cut else content)
+    return names
+
+
+@pytest.mark.parametrize("codec", LOST)
+def test_a_part_of_a_log_that_is_cut_is_named(tmp_path: Path, codec: str) -> None:
+    """Its application counts as cut; complete logs have no note, and the last part may be cut."""
+    whole, middle, last = (tmp_path / f"{name}/eventlog_v2_app-1" for name in ("whole", "middle", "last"))
+    in_parts(whole, codec, None)
+    (app,) = read_logs([str(whole)]).applications
+    assert (app.paid_core_seconds, app.cut_short, app.notes, app.lost_parts) == (186, False, (), ())
+    name = in_parts(middle, codec, 1)[1]
+    (app,) = read_logs([str(middle)]).applications
+    assert (app.cut_short, app.lost_parts, app.seconds) == (True, (name,), 60)
+    assert app.notes == (f"{name} of its log is empty or cut short: events are missing",)
+    in_parts(last, codec, 2)
+    (app,) = read_logs([str(last)]).applications
+    assert (app.cut_short, app.lost_parts) == (True, ())
+
+
+@pytest.mark.parametrize("codec", LOST)
+def test_a_first_part_that_is_cut_is_named(tmp_path: Path, codec: str) -> None:
+    """Also where it would have told that an application has started."""
+    folder = tmp_path / "eventlog_v2_app-1"
+    name = in_parts(folder, codec, 0)[0]
+    if codec == "plain":
+        (app,) = read_logs([str(folder)]).applications
+        assert (app.cut_short, app.lost_parts) == (True, (name,))
+    else:
+        with pytest.raises(LogsError, match=rf"{name}: empty or cut short"):
+            read_logs([str(folder)])
+
+
+def test_a_cut_part_in_an_archive_is_named(tmp_path: Path) -> None:
+    """By its own name, and not by that under which it was unpacked."""
+    name = in_parts(tmp_path / "eventlog_v2_app-1", "lz4", 1)[1]
+    with tarfile.open(tmp_path / "logs.tar", "w") as tar:
+        tar.add(tmp_path / "eventlog_v2_app-1", "eventlog_v2_app-1")
+    (app,) = read_logs([str(tmp_path / "logs.tar")]).applications
+    assert app.lost_parts == (name,)
+
+
+def test_parts_without_a_last_line_end_are_complete(tmp_path: Path) -> None:
+    """A program that copied them left it out: the line is an event."""
+    folder = tmp_path / "eventlog_v2_app-1"
+    for name in in_parts(folder, "plain", None):
+        (folder / name).write_bytes((folder / name).read_bytes()[:-1])
+    (app,) = read_logs([str(folder)]).applications
+    assert (app.paid_core_seconds, app.cut_short, app.notes) == (186, False, ())
 
 
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tgz"])

@@ -116,3 +116,28 @@ def test_a_log_of_which_files_are_missing_is_none(tmp_path: Path) -> None:
         parts_of([])
     with pytest.raises(EventLogError, match="no event log"):
         read_log(tmp_path / "none")
+
+
+@pytest.mark.parametrize("codec", ["plain", "zstd", "lz4", "snappy", "lzf"])
+@pytest.mark.parametrize("cut", [0, 1, 2])
+def test_a_log_of_which_a_part_is_cut_is_none(codec: str, cut: int, tmp_path: Path) -> None:
+    """Unless it is the last one, which the driver may not have written to its end."""
+    end = "" if codec == "plain" else f".{codec}"
+    content = RECORDED.with_name(f"eventlog.jsonl{end}").read_bytes()
+    whole, empty = tmp_path / "whole", tmp_path / "empty"
+    names = [f"events_{number}_app-1{end}" for number in (1, 2, 3)]
+    for folder in (whole, empty):
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_bytes(content)
+    tasks = sum(stage.tasks for stage in read_log(whole).stages)
+    assert tasks == 45
+    # The end of a stream, too: not every cut goes through a line.
+    (whole / names[cut]).write_bytes(content[: -1 if codec in ("zstd", "lz4") else len(content) * 2 // 3])
+    (empty / names[cut]).write_bytes(b"")
+    for folder in (whole, empty):
+        if cut == 2:
+            assert 30 <= sum(stage.tasks for stage in read_log(folder).stages) <= tasks
+        else:
+            with pytest.raises(EventLogError, match=f"{folder}: {names[cut]} of it is empty or cut short"):
+                read_log(folder)

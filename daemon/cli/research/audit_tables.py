@@ -116,9 +116,14 @@ def _cautions(audit: AuditResult) -> Iterator[str]:
         yield f"without a VM type: {costs.without_type} of {logs}, priced by cores and memory (--vm TYPE)"
     if costs.without_executors:
         yield f"without an executor: {costs.without_executors} of {logs}, at no cost here"
-    cut = sum(each.cut_short for each in read.applications)
+    lost = [f"{each.log} ({', '.join(each.lost_parts)})" for each in read.applications if each.lost_parts]
+    cut = sum(each.cut_short for each in read.applications) - len(lost)
     if cut:
         yield f"cut off before the application's end: {cut} of {logs}, counted until the last event"
+    if lost:
+        some = "; ".join(lost[:_UNREAD])
+        more = f"; and {len(lost) - _UNREAD} more (-o json)" if len(lost) > _UNREAD else ""
+        yield f"with empty or cut parts, so that events are missing: {len(lost)} of {logs}: {some}{more}"
     noted = sum(bool(each.notes) for each in read.applications)
     if noted:
         yield f"read with assumptions: {noted} of {logs}; -o json names them"

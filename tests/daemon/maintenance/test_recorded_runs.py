@@ -170,6 +170,21 @@ def test_a_log_that_a_job_replaced_is_none(store: Store, tmp_path: Path, trick: 
     assert set(history.unread) == {"job-1", "job-2"}
 
 
+def test_a_log_with_a_cut_part_counts_as_unread(store: Store, tmp_path: Path) -> None:
+    """Sums over a part of its stages would be taken for all of them."""
+    folder = tmp_path / "jobs" / "job-1" / "driver" / "events"
+    text = (folder / "app-1").read_bytes()
+    (folder / "app-1").unlink()
+    folder /= "eventlog_v2_app-1"
+    folder.mkdir()
+    (folder / "events_1_app-1").write_bytes(text[: len(text) // 2])
+    (folder / "events_2_app-1").write_bytes(text)
+    history = History(store, tmp_path, {})
+    first, _ = (run for run, _ in history.runs())
+    assert first.stages == ()
+    assert "events_1_app-1 of it is empty or cut short" in history.unread["job-1"]
+
+
 def test_packed_and_rolling_logs_are_read(store: Store, tmp_path: Path) -> None:
     """As with `spark.eventLog.compress` and `rolling.enabled`; the last driver's counts, on either host."""
     plain, _ = (run for run, _ in History(store, tmp_path, {}).runs())
