@@ -30,7 +30,8 @@ def _as(model: type[Model], bare: BaseModel) -> Model:
 def _whole(annotation: Any, value: Any) -> Any:
     """The value of a field; models within it, also in tuples and mappings, are of their own kinds again."""
     if isinstance(value, BaseModel):
-        return _as(next(kind for kind in _models(annotation) if _bare_model(kind) is type(value)), value)
+        kind = next((kind for kind in _models(annotation) if _bare_model(kind) is type(value)), None)
+        return value if kind is None else _as(kind, value)  # a default is of its own kind
     if isinstance(value, tuple | list):
         return type(value)(_whole(annotation, each) for each in value)
     if isinstance(value, Mapping):

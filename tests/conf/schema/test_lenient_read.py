@@ -7,6 +7,7 @@ import pytest
 
 from conf.schema import Driver, JobSpec
 from conf.schema.lenient_read import accepted
+from conf.schema.sharing import QueueSettings
 
 SPEC = JobSpec(
     app="/apps/a.jar",
@@ -28,6 +29,7 @@ def test_what_was_dumped_comes_back() -> None:
     """As the same value of the same kinds, with the defaults of keys that it did not have yet."""
     assert accepted(JobSpec, dumped()) == SPEC
     assert accepted(JobSpec, {"app": "a.py"}) == JobSpec(app="a.py")
+    assert accepted(QueueSettings, {"weight": 2.0}) == QueueSettings(weight=2.0)
 
 
 @pytest.mark.parametrize(
