@@ -75,7 +75,7 @@ class Executor:
     use: CoreUse
     #: Idle cores that dynamic allocation would not have held.
     idle: Idle = NEVER
-    #: Its VM's type and its part of it, as the daemon that launched it wrote into the log.
+    #: Its VM's type and price and its part of it, as the daemon that launched it wrote into the log.
     attributes: ExecutorAttributes | None = None
 
     @property

@@ -49,7 +49,10 @@ class Prices:
                 return name
         if self.vm_type:
             return self.vm_type
-        launched = executor.attributes.vm_type if executor.attributes else ""
+        told = executor.attributes
+        if told and told.vm_type and told.vm_price is not None:
+            return told.vm_type
+        launched = told.vm_type if told else ""
         known = (name for name in (launched, application.vm_type) if self.table.type_named(name))
         return next(known, "")
 
@@ -57,9 +60,12 @@ class Prices:
         """Dollars an hour of an executor; PriceError when the list has no price for it.
 
         On a VM of known type that is the VM's price by the executor's dominant share of it; else its cores,
-        memory and GPUs.
+        memory and GPUs. The price that a daemon wrote into the log counts before the list's: VMs of one type
+        may differ in it, on demand and spot.
         """
-        name = self.type_of(application, executor)
+        name, told = self.type_of(application, executor), executor.attributes
+        if told and told.vm_price is not None and told.vm_type == name and not self.vm_type:
+            return told.vm_price * told.vm_share
         vm = self.table.type_named(name) if name else None
         if vm is not None:
             return vm.price_per_hour * _share(executor, vm, name)

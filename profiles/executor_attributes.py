@@ -1,4 +1,4 @@
-"""Attributes of an executor in Spark's event log, written by Stoker: its launch time and share of a VM.
+"""Attributes of an executor in Spark's event log, written by Stoker: launch, share of a VM and price.
 
 An event log alone begins an executor at its registration, seconds after its bill does. Spark copies variables
 of the executor's process that begin with `SPARK_EXECUTOR_ATTRIBUTE_` into the event of its registration.
@@ -10,17 +10,22 @@ from dataclasses import dataclass
 
 _VARIABLE = "SPARK_EXECUTOR_ATTRIBUTE_"
 _LAUNCHED, _VM_TYPE, _VM_SHARE = "STOKER_LAUNCHED_MS", "STOKER_VM_TYPE", "STOKER_VM_SHARE"
+_VM_PRICE = "STOKER_VM_PRICE"
+#: Dollars an hour of a VM; more in a log makes no sense. Chosen: a thousand times the dearest VMs' price.
+_MOST_DOLLARS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorAttributes:
-    """The facts that a bill is made from, but for the VM's price."""
+    """The facts that a bill is made from."""
 
     launched_at: float
     """Seconds since the epoch: since then its resources are held."""
     vm_type: str
     vm_share: float
     """The largest fraction of its VM's cores, memory or another resource that it holds: in (0, 1]."""
+    vm_price: float | None = None
+    """Dollars an hour of its VM when it was launched; None in logs of earlier daemons."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -30,6 +35,8 @@ class ExecutorAttributes:
             _VM_TYPE: self.vm_type,
             _VM_SHARE: repr(self.vm_share),
         }
+        if self.vm_price is not None:
+            facts[_VM_PRICE] = repr(self.vm_price)
         return {_VARIABLE + name: text for name, text in facts.items()}
 
     @staticmethod
@@ -47,4 +54,12 @@ class ExecutorAttributes:
             return None
         if not (math.isfinite(launched) and launched > 0 and 0 < share <= 1 and isinstance(vm_type, str)):
             return None
-        return ExecutorAttributes(launched, vm_type, share)
+        return ExecutorAttributes(launched, vm_type, share, _price(attributes.get(_VM_PRICE)))
+
+
+def _price(told: object) -> float | None:
+    try:
+        price = float(told) if isinstance(told, str) else math.nan
+    except ValueError:
+        return None
+    return price if 0 < price <= _MOST_DOLLARS else None

@@ -203,7 +203,7 @@ class Launcher:
     ) -> tuple[ProcessSpec, str]:
         if not task.ports or task.number is None:
             raise ValueError("no port is offered")
-        attributes = ExecutorAttributes(task.launched_at, task.vm_type, task.share)
+        attributes = ExecutorAttributes(task.launched_at, task.vm_type, task.share, task.price_per_hour)
         place = ExecutorPlace(
             task.number, task.address, task.ports[0], application_id, task.profile, attributes
         )

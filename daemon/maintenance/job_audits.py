@@ -77,8 +77,8 @@ class JobAudits:
     ) -> str:
         """The report as HTML on jobs of these owners (empty: all) that ended in the last day, week or month.
 
-        `vms` have the prices. RejectedError when there is nothing to report on, when it takes too long, or
-        when this user (`who`) or all ask for too much at once.
+        `vms` have the prices of executors whose logs have none. RejectedError when there is nothing to report
+        on, when it takes too long, or when this user (`who`) or all ask for too much at once.
         """
         key = (period, *sorted(owners))
         if (kept := self._fresh(key)) is not None:
@@ -123,7 +123,11 @@ class JobAudits:
 
 
 def _prices(vms: Sequence[VmStatus | PoolStatus], source: str) -> str:
-    """A price list of these VMs, as YAML; an executor on a VM of another type pays their least by core."""
+    """A price list of these VMs, as YAML, for executors whose logs have no price.
+
+    Of a type with several prices, on demand and spot, it has the highest; an executor on a VM of another type
+    pays their least by core.
+    """
     if not vms:
         raise RejectedError(503, "Not now", "no VM is known, so there are no prices", _LATER)
     types = {
@@ -133,9 +137,12 @@ def _prices(vms: Sequence[VmStatus | PoolStatus], source: str) -> str:
             "price_per_hour": each.price_per_hour,
             "resources": dict(each.resources),
         }
-        for each in vms
+        for each in sorted(vms, key=lambda vm: vm.price_per_hour)
     }
     least = min(each.price_per_hour / each.cpus for each in vms)
+    several = sorted(kind for kind in types if len({vm.price_per_hour for vm in vms if vm.type == kind}) > 1)
+    if several:
+        source += f". Executors pay the price in their log; without one, on {', '.join(several)}, the highest"
     return json.dumps({"source": source, "types": types, "per_core_hour": least})
 
 

@@ -120,6 +120,9 @@ class Case:
                 )
         if self.add:
             said.append("added VMs are available at once")
+            prices = {(vm.type, vm.price_per_hour) for vm in now.view.vms if vm.type in self.add}
+            if len(prices) > len(self.add):
+                said.append("added VMs cost as the dearest of their type")
         if self.remove:
             said.append("removed VMs are idle ones")
         return tuple(said)
@@ -198,10 +201,10 @@ def _fewer(view: ClusterView, remove: Mapping[str, int]) -> ClusterView:
 
 
 def _types(view: ClusterView, asked: Mapping[str, int]) -> dict[str, Vm]:
-    """A VM of each type; RejectedError where VMs come and go, or a type is none of the cluster's."""
+    """The dearest VM of each type; RejectedError where VMs come and go, or none is of an asked type."""
     if view.openings is not None:
         raise RejectedError(422, _NOT_SO, "here pools open and close VMs as needed")
-    types = {vm.type: vm for vm in view.vms}
+    types = {vm.type: vm for vm in sorted(view.vms, key=lambda vm: vm.price_per_hour)}
     if unknown := sorted({*asked} - {*types}):
         raise RejectedError(422, _NOT_SO, f"no VM is of type {unknown[0]}; there are {', '.join(types)}")
     return types

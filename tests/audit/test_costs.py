@@ -8,6 +8,7 @@ from audit.costs import costs_of
 from audit.prices import PriceError, Prices, load_prices
 from conf.loader import ConfigError
 from conf.schema.prices import PriceList, VmPrice
+from profiles.executor_attributes import ExecutorAttributes
 from tests.audit.made_logs import BEGAN, ETL, added, app_end, app_start, environment, read, task, written
 
 #: A VM of 4 cores and 8 GiB that costs 3.6 dollars an hour: a tenth of a cent a second.
@@ -79,6 +80,28 @@ def test_what_a_daemon_wrote_of_an_executor(tmp_path: Path) -> None:
     assert dollars("big", STOKER_LAUNCHED_MS="soon") == pytest.approx(4 * 0.001 * 0.5)
     assert dollars(at=1) == pytest.approx(4 * 0.001 * 0.1)  # launched after it came
     assert dollars(at=3700) == pytest.approx(4 * 0.001 * 0.1)  # an hour before
+
+
+def test_the_price_that_a_daemon_wrote(tmp_path: Path) -> None:
+    """It counts before the list's, needs no type there; --vm, a host's type and nonsense go by the list."""
+    types = {name: VmPrice(cpus=4, memory=8192, price_per_hour=3.6) for name in ("big", "other")}
+
+    def dollars(price: str, vm_type: str = "big", vm: str = "", host: str = "") -> float:
+        told = ExecutorAttributes(BEGAN + 2, vm_type, 0.1).variables
+        attributes = {name.removeprefix("SPARK_EXECUTOR_ATTRIBUTE_"): text for name, text in told.items()}
+        attributes["STOKER_VM_PRICE"] = price
+        log = [app_start(), added("1", 8, info={"Attributes": attributes}), app_end(12)]
+        table = PriceList(types=types, hosts={"host-1": host} if host else {})
+        costs = costs_of([read(written(tmp_path, log))], Prices(table, vm))
+        assert costs.without_type == 0
+        return costs.total.total
+
+    assert dollars("1.2") == pytest.approx(10 * 0.001 * 0.1 / 3)
+    assert dollars("1.2", "gone") == pytest.approx(10 * 0.001 * 0.1 / 3)
+    assert dollars("1.2", vm="big") == pytest.approx(10 * 0.001 * 0.1)
+    assert dollars("1.2", host="other") == pytest.approx(10 * 0.001 * 0.5)
+    for nonsense in ("0", "-1", "nan", "inf", "1e7", "cheap"):
+        assert dollars(nonsense) == pytest.approx(10 * 0.001 * 0.1)
 
 
 def test_sums(tmp_path: Path) -> None:

@@ -5,11 +5,14 @@ import re
 import resource
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from audit.costs import costs_of
+from audit.prices import load_prices
 from conf.schema import JobSpec
 from daemon.core.cluster_status import VmStatus
 from daemon.core.errors import RejectedError
@@ -20,7 +23,8 @@ from environment.model.cluster_model import Changes
 from environment.model.messages.records import JobRecord
 from environment.resources import Resources
 from environment.types import Job
-from tests.audit.made_logs import ETL, text_of, written
+from profiles.executor_attributes import ExecutorAttributes
+from tests.audit.made_logs import BEGAN, ETL, added, app_end, app_start, read, text_of, written
 from tests.daemon.auth.user_api import house_of
 
 HOUR = 3600.0
@@ -101,6 +105,37 @@ def test_a_report_is_on_the_jobs_of_a_time_and_of_owners(asked: JobAudits, comma
     with pytest.raises(RejectedError, match="of 0 jobs that ended in the last month, none has an event log"):
         asked.report("month", ("cleo",), "cleo", VMS)
     assert len(commands) == 3
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_spot_vms_of_the_same_type(
+    turned: bool, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each job pays what its own VM cost, as in the bill; logs without prices pay the highest, as told."""
+    found: list[tuple[float, str]] = []
+
+    def run(command: Command, scratch: str) -> None:
+        prices = load_prices(command[command.index("--prices") + 1])
+        read_logs = [read(path) for path in Path(command[command.index("audit") + 1]).rglob("app-*")]
+        found.append((costs_of(read_logs, prices).total.total, prices.table.source))
+        Path(command[command.index("--html") + 1]).write_text("")
+
+    monkeypatch.setattr(job_audits, "_run", run)
+    prices = (24.0, 8.0)
+    vms = [replace(VMS[0], name=f"vm-{price}", price_per_hour=price) for price in prices]
+    vms = vms[::-1] if turned else vms
+    logs = [(ended_job(store, tmp_path, "ann", 1), price) for price in prices]
+    for known in (True, False):
+        for job_id, price in logs:
+            told = ExecutorAttributes(BEGAN + 2, "m1.large", 0.5, price if known else None).variables
+            attributes = {name.removeprefix("SPARK_EXECUTOR_ATTRIBUTE_"): told[name] for name in told}
+            log = [app_start(job_id, app=job_id), added("1", 8, info={"Attributes": attributes}), app_end(62)]
+            written(tmp_path / "jobs" / job_id / "driver" / "events", log, f"app-{job_id}")
+        JobAudits(store, tmp_path).report("day", (), "", vms)
+    (paid, _), (without, said) = found
+    assert paid == pytest.approx((24 + 8) / 2 * 60 / HOUR, rel=0.01)
+    assert without == pytest.approx((24 + 24) / 2 * 60 / HOUR, rel=0.01)
+    assert "without one, on m1.large, the highest" in said
 
 
 def test_a_report_is_kept_for_a_while(

@@ -277,6 +277,7 @@ def test_executors_are_told_where_their_driver_is(api: Api, store: Store, door: 
     assert process.argv[-2:] == ("app-1", "0")
     assert SECRET not in str(process.argv) + str(process.environment)
     assert process.secrets["_SPARK_AUTH_SECRET"] == SECRET
+    assert process.environment["SPARK_EXECUTOR_ATTRIBUTE_STOKER_VM_PRICE"] == "0.24"
     store.applications.drop("job-1")
     with pytest.raises(RecordsError, match="the address of its driver"):
         door.launcher.describe(_task("job-1"), record.job, spec, ())

@@ -97,6 +97,16 @@ def test_policies_have_the_same_draws_and_more_vms_help(loop: Loop) -> None:
         loop.ask([("ff", {})], draws=5, seconds=60.0, cases=[Case(add={"z9": 1})])
 
 
+def test_added_vms_cost_as_the_dearest_of_their_type(loop: Loop) -> None:
+    """VMs of one type may differ in price, in any order; the assumptions tell."""
+    case, (first, *rest) = Case(add={loop.present.view.vms[0].type: 1}), loop.present.view.vms
+    assert case.assumes(loop.present) == ("added VMs are available at once",)
+    dear = replace(first, price_per_hour=9.0)
+    now = replace(loop.present, view=replace(loop.present.view, vms=(dear, *rest)))
+    assert case.of(now).view.vms[-1].price_per_hour == 9.0
+    assert case.assumes(now)[1:] == ("added VMs cost as the dearest of their type",)
+
+
 def test_cases_stand_beside_what_is_now(loop: Loop) -> None:
     """Another order, another cluster and fewer VMs are simulated, each with its assumptions."""
     kind = loop.present.view.vms[0].type
