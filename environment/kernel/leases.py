@@ -12,6 +12,7 @@ from environment.kernel.compiled import njit
 from environment.kernel.hash_random import uniform
 from environment.kernel.state import LEASE_COLUMNS as COLUMNS
 from environment.kernel.state import Batch
+from environment.types import FloatArray
 
 #: Columns of `MachineArrays.leases`, seconds. The terms: to boot, how long an idle VM is kept, the least and
 #: the unit that is charged; and 1 if it is kept besides for as long as is charged anyway. A VM that is kept
@@ -101,6 +102,19 @@ def seconds_of(batch: Batch, b: int, vm: int, latest: float) -> tuple[float, flo
         leases[b, vm, BOOTED] + booted,
         leases[b, vm, CHARGED] + _charge(batch, b, vm, until),
     )
+
+
+@njit(entry=True)
+def count_charged(batch: Batch, b: int, seconds: FloatArray) -> None:
+    """Set the seconds for which each of the first VMs is charged until now; float64 [number of VMs].
+
+    What is rounded up is charged when a VM has closed.
+    """
+    leases, clock = batch.machines.leases, batch.state.clock[b]
+    for vm in range(len(seconds)):
+        stood, _, charged = seconds_of(batch, b, vm, clock)
+        so_far = leases[b, vm, CHARGED] + stood - leases[b, vm, STOOD]
+        seconds[vm] = charged if leases[b, vm, CLOSES] < clock else so_far
 
 
 @njit(entry=True)

@@ -8,12 +8,9 @@ import numpy as np
 
 from conf.units import SECONDS_PER_HOUR
 from conf.util.utc_days import day_of, month_of, next_day, next_month
-from environment.kernel.leases import CHARGED, CLOSES, GRANULARITY, MINIMUM, OPENED
+from environment.kernel.leases import count_charged
 from environment.kernel.state import Batch
-from environment.types import FloatArray, Vm
-
-#: Part of a unit that is not charged as one whole unit more: the rounding error.
-_DUST = 1e-9
+from environment.types import Vm
 
 
 class SpentLimit(NamedTuple):
@@ -58,15 +55,15 @@ class SimulatedPeriodLimits:
         """Add the cost of the step that ends now; what is rounded up is charged when a VM closes."""
         if not self:
             return
-        charged, day = self._seconds(), day_of(self._at)
+        charged, day = np.empty(len(self._vms)), day_of(self._at)
+        count_charged(self._batch, 0, charged)
         price = self._batch.machines.price_per_hour[0, : len(self._vms)] / SECONDS_PER_HOUR
         dollars = (charged - self._charged) * price
         self._charged, self._at = charged, self._now
         for pool, of in self._of.items():
             for period in (day, month_of(day)):
-                self._dollars[pool, period] = self._dollars.get((pool, period), 0.0) + float(
-                    dollars[of].sum()
-                )
+                spent = self._dollars.get((pool, period), 0.0)
+                self._dollars[pool, period] = spent + float(dollars[of].sum())
 
     def left_out(self) -> dict[str, str]:
         """Reasons why VMs of pools get nothing new now, by id."""
@@ -92,17 +89,6 @@ class SimulatedPeriodLimits:
         for pool, limit in self._per_month.items():
             if (spent := self._dollars.get((pool, month_of(day)), 0.0)) >= limit:
                 yield SpentLimit(pool, "month", limit, spent, next_month(month_of(day)))
-
-    def _seconds(self) -> FloatArray:
-        """Seconds for which each VM is charged until now; float64 [N]."""
-        lease = self._batch.machines.leases[0, : len(self._vms)]
-        opened, closes, unit = lease[:, OPENED], lease[:, CLOSES], lease[:, GRANULARITY]
-        stood = np.maximum(np.minimum(closes, self._now) - opened, 0.0)
-        whole = np.ceil(stood / np.where(unit > 0.0, unit, 1.0) - _DUST) * unit
-        rounded = np.maximum(np.where(unit > 0.0, whole, stood), lease[:, MINIMUM])
-        closed = (closes < self._now) & (closes >= opened)
-        found: FloatArray = lease[:, CHARGED] + np.where(closed, rounded, stood)
-        return found
 
     @property
     def _now(self) -> float:
