@@ -3,7 +3,7 @@
 import math
 import reprlib
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -41,12 +41,12 @@ def plain(decision: object) -> object:
     is looked at, so that nothing of it may reach other threads.
     """
     if isinstance(decision, Place):
-        place = Place(*(_plain(getattr(decision, name)) for name in _OF_PLACE))
-        return replace(place, why=_cut(place.why)) if place.why else place
+        parts = {name: _plain(getattr(decision, name)) for name in _OF_PLACE}
+        return Place(**{**parts, "why": _cut(parts["why"])})
     if isinstance(decision, Wait):
-        wait = Wait(*(_plain(getattr(decision, name)) for name in _OF_WAIT))
-        reason: object = wait.reason
-        return replace(wait, reason=reason[:_LONGEST]) if isinstance(reason, str) else wait
+        parts = {name: _plain(getattr(decision, name)) for name in _OF_WAIT}
+        reason = parts["reason"]
+        return Wait(**{**parts, "reason": reason[:_LONGEST] if isinstance(reason, str) else reason})
     return decision
 
 
