@@ -33,7 +33,7 @@ from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secr
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import BEATS, AgentSpec
 from framework.host.listening_socket import listen, listener_of
-from framework.host.process_tree import identity, is_stopped, kill, kill_below, since_beat
+from framework.host.process_tree import identity, is_stopped, kill, kill_below, let_go_on, since_beat
 from framework.host.stop_signals import unblocked
 from framework.task_folders import substrate_folder
 
@@ -141,8 +141,7 @@ class EmbeddedMesos:
 
     def let_go_on(self) -> None:
         """Resume the stopped process."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGCONT)
+        let_go_on(self.pid)
 
     def answers(self) -> bool:
         """Whether it says within `ANSWER_SECONDS` that it is well.

@@ -73,6 +73,13 @@ def is_stopped(pid: int) -> bool:
     return text.rpartition(")")[2].split()[0] in "Tt"
 
 
+def let_go_on(pid: int) -> None:
+    """Resume a process if it stands still by a signal such as SIGSTOP."""
+    if is_stopped(pid):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGCONT)
+
+
 def since_beat(file: Path) -> float | None:
     """Seconds since a process beat last, by its file; None where it never did since the machine started.
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from framework.host.cgroups import most_processes_here
-from framework.host.process_tree import identity, is_stopped
+from framework.host.process_tree import identity, let_go_on
 from framework.host.stop_signals import unblocked
 from framework.host.unix_users import UnixAccount
 from framework.host.untrusted_files import UntrustedFileError, read_whole
@@ -200,8 +200,8 @@ def driver_status(records: Path) -> DriverStatus:
         if processes is None:
             return DriverStatus("absent")
         running = _is_supervisor(processes.supervisor, records)
-        if running and processes.supervisor is not None:
-            _let_go_on(int(processes.supervisor["pid"]))
+        if running and processes.supervisor is not None:  # it would never report the driver's end
+            let_go_on(int(processes.supervisor["pid"]))
         # Read after the look at the process: a supervisor that is gone has written all that it ever will.
         return _ended(records) or DriverStatus("running" if running else "lost")
     except ValueError as error:
@@ -221,12 +221,12 @@ def stop_driver(records: Path) -> None:
     if processes is None:
         for pid in _supervisors(records):
             _signal(pid, signal.SIGTERM)
-            _let_go_on(pid)
+            let_go_on(pid)
         return
     keeper, driver = processes.supervisor, processes.driver
     if keeper is not None and _is_supervisor(keeper, records):
         _signal(int(keeper["pid"]), signal.SIGTERM)
-        _let_go_on(int(keeper["pid"]))
+        let_go_on(int(keeper["pid"]))
     elif driver_status(records).state != "ended":
         if driver is not None and _group_is_ours(driver):
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -315,12 +315,6 @@ def _works_in(pid: int, folder: Path) -> bool:
         )
     except OSError:
         return False
-
-
-def _let_go_on(pid: int) -> None:
-    """A supervisor that somebody stopped (SIGSTOP) would never report the driver's end."""
-    if is_stopped(pid):
-        _signal(pid, signal.SIGCONT)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
