@@ -123,7 +123,7 @@ class JobAudits:
 
 
 def _prices(vms: Sequence[VmStatus | PoolStatus], source: str) -> str:
-    """A price list of these VMs, as YAML, for executors whose logs have no price.
+    """A price list of these VMs, as YAML, for executors without a price in their logs.
 
     Of a type with several prices, on demand and spot, it has the highest; an executor on a VM of another type
     pays their least by core.

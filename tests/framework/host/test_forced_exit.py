@@ -1,4 +1,4 @@
-"""A process that was asked to end ends with its exit code, whatever its threads do."""
+"""A process that was asked to end ends with its exit code, beside threads that go on."""
 
 import subprocess
 import sys
