@@ -89,7 +89,7 @@ function table(bill) {
 
 /** Which jobs ran in whose hours is chance, and what stood idle then: that ranks no policy. */
 function ofPolicies(bill) {
-  const all = [...bill.lines, ...(bill.rest ? [bill.rest] : [])];
+  const all = [...bill.lines.filter((one) => one.key || one.used), ...(bill.rest ? [bill.rest] : [])];
   const line = (name, dollars) => h("tr", null, h("td", null, name), h("td.num", null, h("b", null, money(dollars))));
   return [h("table", null,
     h("thead", null, h("tr", null, h("th", null, BY.policy), h("th.num", null, KINDS.used))),
