@@ -68,6 +68,11 @@ class SpotTrace:
         return gaps + ((gaps + 1) * self.gap <= seconds) - (gaps * self.gap > seconds)
 
     @cached_property
+    def is_empty(self) -> bool:
+        """Whether there is no VM at any time."""
+        return not any(self.counts)
+
+    @cached_property
     def _first(self) -> int:
         return int((self.offset or 0.0) / self.gap) % len(self.counts)
 

@@ -134,14 +134,15 @@ class SimulatedConsolidation:
     def finish(self, at: float) -> None:
         """Move executors to the replacements that are up by then, where there is anything left to move.
 
-        Executors that are drained by then hold nothing any more.
+        A spot VM that is taken away while it boots replaces nothing. Executors that are drained by then hold
+        nothing any more.
         """
         drained = [each for each in self._draining if each.at <= at]
         self._draining = [each for each in self._draining if each.at > at]
         for each in drained:
             self._tried = b""
             self._hold_on(each.closes, -each.held)
-        for due in [each for each in self._booting if each[0] <= at]:
+        for due in [each for each in self._booting if each[0] <= at or self._is_taken(each[1], at)]:
             self._booting.remove(due)
             move = due[1]
             for vm in (*move.closes, *self._opened(move)):
@@ -351,6 +352,10 @@ class SimulatedConsolidation:
         up = self._open() & (self._batch.machines.leases[0, :count, READY] <= self._now)
         up &= self._batch.state.held[0, :count] > 0
         return up & ~self._in_moves()
+
+    def _is_taken(self, move: _Move, at: float) -> bool:
+        """Whether the replacement is taken away by then."""
+        return any(self._batch.machines.leases[0, vm, TAKEN] <= at for vm in self._opened(move))
 
     def _in_moves(self) -> NDArray[np.bool_]:
         """VMs that take part in a move while its replacement boots; bool [N]."""

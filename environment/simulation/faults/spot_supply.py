@@ -56,9 +56,9 @@ class SpotSupply:
         return {self._vms[vm].id: why for of, why in reasons if why for vm in self._closed(of)}
 
     def next_retry(self) -> float:
-        """Time at which a pool that refused may be tried again; infinity when none is left out."""
-        ends = (pool.until for pool in self._backoff.state() if pool.until > self.now)
-        return min(ends, default=math.inf)
+        """Time at which a pool that refused, and has VMs at some time, may be tried again; else infinity."""
+        pools = (pool for pool in self._backoff.state() if not self._traces[pool.pool].is_empty)
+        return min((pool.until for pool in pools if pool.until > self.now), default=math.inf)
 
     def next_fall(self) -> float:
         """Time at which the next pool with open VMs may have fewer; else infinity."""

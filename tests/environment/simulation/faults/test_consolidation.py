@@ -124,6 +124,24 @@ def test_spot_vms_are_replaced_by_spot_vms_only_where_that_is_asked_for() -> Non
         assert run(rule, jobs, vms).bill.openings == 1
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_spot_vm_that_is_taken_away_while_it_boots_replaces_nothing(seed: int) -> None:
+    """The clock goes on, and another replacement is opened later."""
+    spot = replace(TERMS, pool="spot", spot=SpotTerms(60.0, 0.0))
+    jobs = [job("a", 3, 100.0), job("b", 1, 1000.0)]
+    vms = [vm("x", 4), *(vm(f"y{number}", 2, spot) for number in range(3))]
+    for rule in ("underutilized", "balanced", "believed"):
+        options = SimulationOptions(
+            keeping=IdleTimeout.read("none"),
+            consolidation=Consolidation.read(rule),
+            profiles={},
+            belief=EXACT,
+            seed=seed,
+            most_events=2000,
+        )
+        assert len(simulate(create("ff"), Workload(tuple(jobs)), vms, options=options).jobs) == 2
+
+
 @pytest.mark.parametrize(("seconds", "moved"), [(160.0, 0), (170.0, 1)])
 def test_believed_moves_only_where_that_pays_until_the_end(seconds: float, moved: int) -> None:
     """A VM of half the price boots for 30 s: 30 s more pay for that and for little repeated work."""

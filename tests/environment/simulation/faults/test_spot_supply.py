@@ -14,7 +14,7 @@ from conf.defaults import DRAIN_SECONDS
 from environment.clusters.spot_availability import SpotTrace
 from environment.pools import Consolidation, IdleTimeout, SpotTerms, Terms
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results.decision_trace import EndlessError
+from environment.simulation.results.decision_trace import EndlessError, StuckError
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest, Vm
@@ -138,9 +138,11 @@ def test_seeds_differ() -> None:
 
 
 def test_a_pool_that_never_has_one_ends_a_run_in_words() -> None:
-    """Where nothing else is left to try, it is tried again and again up to the limit of events."""
+    """It is tried once; one that never has enough is tried again and again up to the limit of events."""
+    with pytest.raises(StuckError, match=r"a will never be placed .* no spot VM of the pool is available"):
+        run("ff", [work("a", 0.0, 1, 10.0)], SpotTrace(60.0, (0, 0)))
     with pytest.raises(EndlessError, match=r"after 500 events, .* jobs wait for VMs that are not there"):
-        run("ff", [work("a", 0.0, 1, 10.0)], SpotTrace(60.0, (0,)), most_events=500)
+        run("ff", [work("a", 0.0, 4, 10.0)], SpotTrace(60.0, (1,)), most_events=500)
 
 
 def test_a_job_that_only_repeats_its_work_is_given_up_and_the_run_goes_on() -> None:
