@@ -3,8 +3,10 @@
 import sysconfig
 import traceback
 from collections.abc import Sequence
+from ctypes import c_ulong, py_object, pythonapi
 from dis import opname
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 
 from environment.types import Job, Wait
@@ -18,6 +20,19 @@ _PACKAGES, _PYTHON = (f"{sysconfig.get_path(name)}/" for name in ("purelib", "st
 _FOREIGN = (Exception, SystemExit, GeneratorExit)
 #: Of an error's own text so much is kept. Chosen: a sentence and some values.
 _LONGEST = 500
+
+
+class InterruptedPolicyError(BaseException):
+    """Ends the work of a policy that does not return. Not an `Exception`: policies may catch those."""
+
+
+def interrupt(thread: Thread) -> None:
+    """Raise `InterruptedPolicyError` in a policy's thread, at its next step in Python.
+
+    Only a policy that catches even this goes on, and one that takes no such step, as in compiled code.
+    """
+    if thread.is_alive():
+        pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident or 0), py_object(InterruptedPolicyError))
 
 
 def foreign(error: BaseException) -> bool:

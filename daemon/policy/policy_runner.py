@@ -2,8 +2,9 @@
 
 A policy is foreign code: it may raise, return nonsense, or not return. So all of its code runs in a thread of
 its own (`_Thinker`): not its decisions alone, but each property by which it is asked something. The
-scheduling loop waits no longer than its time budget; after a timeout or a failure, the fallback decides. Only
-a policy that holds Python's interpreter lock for ever is beyond this.
+scheduling loop waits no longer than its time budget; after a timeout or a failure, the fallback decides. A
+policy that still does not return when it is switched off is interrupted. Only one that holds Python's
+interpreter lock for ever is beyond this.
 """
 
 import time
@@ -27,7 +28,7 @@ from environment.decisions.vain_waits import HeldBack, watched
 from environment.model.messages.events import Decided
 from environment.model.tasks.launches import decided
 from environment.policy import Keeper, Observer, Policy, counts_of
-from environment.policy_faults import failure
+from environment.policy_faults import InterruptedPolicyError, failure, interrupt
 from environment.types import EndedJob, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
@@ -93,7 +94,7 @@ class PolicyRunner:
         self._explained_wait = ("", "")
 
     def close(self) -> None:
-        """End the threads; one with a policy that never returns is left behind."""
+        """End the threads, those of policies that do not return by an error in their code."""
         self._acting.close()
         if self._second is not None:
             self._second.close()
@@ -285,8 +286,13 @@ class _Thinker:
         return self._counts[1]
 
     def close(self) -> None:
-        """End the thread once the policy is done; wait a while for its learned state."""
+        """End the thread once the policy is done; wait a while for its learned state.
+
+        A policy that is busy with a decision for which nobody waits is interrupted.
+        """
         self._inbox.put(None)
+        if self.busy or not self._begun.is_set():
+            interrupt(self._thread)
         if self._keeper is not None:
             self._thread.join(_LAST_WORDS)
 
@@ -313,14 +319,15 @@ class _Thinker:
         return [*batch.verdicts, _failed(batch, batch.failure)] if batch.failure else batch.verdicts
 
     def _run(self) -> None:
-        self._begin()
-        while (item := self._inbox.get()) is not None:
-            if isinstance(item, EndedJob):
-                self._learn(item)
-            else:
-                self._decide(item)
-            self._keep()
-        self._keep(at_once=True)
+        with suppress(InterruptedPolicyError):  # which may come late, after the policy has returned
+            self._begin()
+            while (item := self._inbox.get()) is not None:
+                if isinstance(item, EndedJob):
+                    self._learn(item)
+                else:
+                    self._decide(item)
+                self._keep()
+            self._keep(at_once=True)
 
     def _begin(self) -> None:
         """Inspect the policy, and restore its learned state: its own code may run for that."""

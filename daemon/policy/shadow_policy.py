@@ -7,6 +7,7 @@ comparison. A slow shadow misses decisions; its failures are counted here. The a
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 
@@ -19,7 +20,7 @@ from daemon.core.status import ShadowStatus
 from daemon.store.rows.database import StoreError
 from environment.decisions.decision_round import Verdict, decide_once
 from environment.decisions.sizing import Sizes, Sizing, sizing_for
-from environment.policy_faults import failure
+from environment.policy_faults import InterruptedPolicyError, failure, interrupt
 from environment.types import PlacementRequest
 
 log = structlog.get_logger("shadow")
@@ -61,7 +62,10 @@ class Shadow:
         self._missed = 0
         self._faults = self._asked = 0
         self._last_fault = ""
-        Thread(target=self._run, name=f"shadow {config.name}", daemon=True).start()
+        #: Since when the policy has been asked; None while it is not.
+        self._since: float | None = time.monotonic()
+        self._thread = Thread(target=self._run, name=f"shadow {config.name}", daemon=True)
+        self._thread.start()
 
     def watch(self, verdict: Verdict, queue: Sequence[PlacementRequest], policy: str) -> None:
         """Queue a decision for the shadow, unless too many wait already."""
@@ -71,8 +75,10 @@ class Shadow:
             self._missed += 1
 
     def close(self) -> None:
-        """End the thread once the policy has decided on everything queued."""
+        """End the thread once the policy has decided on everything queued, or is interrupted as too slow."""
         self._inbox.put(None)
+        if (since := self._since) is not None and time.monotonic() - since > self._seconds:
+            interrupt(self._thread)
 
     def status(self) -> ShadowStatus:
         """Status of the shadow since it was set."""
@@ -88,21 +94,27 @@ class Shadow:
         )
 
     def _run(self) -> None:
+        with suppress(InterruptedPolicyError):  # which may come late, after the policy has returned
+            self._compare_all()
+        self._flush()
+
+    def _compare_all(self) -> None:
         try:
             self._sizing = sizing_for(self._policy, self._sizes)
         except BaseException as error:  # as below; it may not return, either
             self._fault(failure(error))
+        self._since = None
         flush_at, seen = 0.0, self._inbox.get()
         while seen is not None:
             try:
                 self._compare(*seen)
             except BaseException as error:  # a policy may raise a BaseException, as sys.exit does
                 self._fault(failure(error))
+            self._since = None
             if time.monotonic() >= flush_at:
                 self._flush()
                 flush_at = time.monotonic() + _FLUSH
             seen = self._next(flush_at)
-        self._flush()
 
     def _next(self, flush_at: float) -> _Seen | None:
         """Wait for the next decision; pending comparisons are stored in time, even when none comes."""
@@ -115,7 +127,7 @@ class Shadow:
 
     def _compare(self, verdict: Verdict, queue: Sequence[PlacementRequest], policy: str) -> None:
         self._asked += 1
-        begin = time.monotonic()
+        self._since = begin = time.monotonic()
         own = decide_once(self._policy.decide, verdict.view, queue, sizing=self._sizing)
         took = time.monotonic() - begin
         if own.faults or took > self._seconds:

@@ -1,7 +1,7 @@
 """One decision of a policy on a small made-up cluster, to find out whether it decides at all."""
 
 from collections.abc import Callable
-from threading import Thread
+from threading import Thread, Timer
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from environment.decisions.decision_round import decide_once
 from environment.decisions.sizing import Sizes, sizing_for
 from environment.decisions.vain_waits import watched
 from environment.policy import Policy, counts_of
-from environment.policy_faults import failure
+from environment.policy_faults import failure, interrupt
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
 from environment.types import Job, PlacementRequest, Vm
@@ -17,6 +17,8 @@ from environment.view import ClusterView, RunningJob
 
 _LARGE, _SMALL = Resources.of(8, 32768), Resources.of(4, 16384)
 _EXECUTOR = Resources.of(1, 2048)
+#: Seconds after which a policy that has not returned is interrupted: imports and compilers need some once.
+_ENDLESS = 120.0
 
 
 def trial(make: Callable[[], Policy], seconds: float) -> str:
@@ -36,11 +38,16 @@ def trial(make: Callable[[], Policy], seconds: float) -> str:
         except BaseException as error:  # SystemExit and its like
             faults = (failure(error),)
         found.append("; ".join(faults))
+        late.cancel()
 
     # As a daemon, so that a policy that never returns does not keep the process from ending.
     thread = Thread(target=decide, name="trial of a policy", daemon=True)
+    late = Timer(_ENDLESS, interrupt, (thread,))
+    late.daemon = True
     thread.start()
     thread.join(seconds)
+    if not found:
+        late.start()  # or is cancelled already
     return found[0] if found else f"the policy did not decide within {seconds:g} s"
 
 

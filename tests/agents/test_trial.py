@@ -12,6 +12,7 @@ from environment.decisions.trial import trial
 from environment.policy_faults import failure
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
+from tests.waiting import until
 
 SOURCE = '''"""Policies of a user's."""
 
@@ -73,6 +74,11 @@ class Counts:
 def dawdles(view, queue):
     import threading
     threading.Event().wait(600)
+
+
+def loops(view, queue):
+    while True:
+        pass
 '''
 
 
@@ -115,6 +121,14 @@ def test_one_that_does_not_return_is_found_in_time(module: Path) -> None:
     """Its thread does not keep the process from ending."""
     assert trial(lambda: create(f"{module.stem}:dawdles"), 0.05) == "the policy did not decide within 0.05 s"
     assert all(thread.daemon for thread in threading.enumerate() if thread.name == "trial of a policy")
+
+
+def test_one_that_loops_burns_no_core_for_ever(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is interrupted after a while."""
+    monkeypatch.setattr("environment.decisions.trial._ENDLESS", 0.05)
+    before = set(threading.enumerate())
+    assert trial(lambda: create(f"{module.stem}:loops"), 0.05) == "the policy did not decide within 0.05 s"
+    until(lambda: not set(threading.enumerate()) - before)
 
 
 @pytest.mark.parametrize(

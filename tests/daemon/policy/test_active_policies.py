@@ -34,6 +34,13 @@ def stuck(view: ClusterView, queue: Requests) -> Decision:
     return Wait("too late")
 
 
+def loops(view: ClusterView, queue: Requests) -> Decision:
+    """Neither returns nor waits."""
+    while not release.is_set():
+        pass
+    return Wait("too late")
+
+
 def raises(view: ClusterView, queue: Requests) -> Decision:
     """Wants the process to end."""
     raise SystemExit(1)
@@ -184,6 +191,19 @@ def test_a_shadow_that_misbehaves_is_its_own_trouble(
     else:
         until(lambda: shadow_of(room.status()).faults >= _BACKLOG)
         assert shadow_of(room.status()).last_fault.startswith("the policy failed: SystemExit: 1 (")
+
+
+def test_a_shadow_that_loops_ends_when_it_is_switched_off(panel: Callable[[Config], PolicySwitch]) -> None:
+    """Its thread burns a core no longer, without that the policy returns."""
+    name = f"{__name__}:loops"
+    room = panel(Config(shadow=PolicyChoice(name=name), decision_timeout=0.1))
+    (thread,) = (each for each in threading.enumerate() if each.name == f"shadow {name}")
+    room.acting().decide(VIEW, requests(1))
+    until(lambda: shadow_of(room.status()).asked == 1)
+    time.sleep(0.2)
+    room.set_shadow(None, {})
+    room.acting()
+    until(lambda: not thread.is_alive())
 
 
 def test_choices_hold_over_restarts_until_the_config_says_otherwise(

@@ -13,7 +13,7 @@ from daemon.policy.policy_runner import PolicyRunner
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView, RunningJob
 from tests.builders import line_of, make_job, make_view, make_vms
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 VIEW = make_view(make_vms(3, cpus=4))
 FIRST_FIT = PolicyChoice(name="ff")
@@ -50,6 +50,13 @@ def stuck_on_b(view: ClusterView, queue: Requests) -> Decision:
     if queue[0].job.id == "b":
         release.wait()
     return Place(queue[0].job.id, (2,) * queue[0].count)
+
+
+def loops(view: ClusterView, queue: Requests) -> Decision:
+    """Neither returns nor waits."""
+    while not release.is_set():
+        pass
+    return Wait("too late")
 
 
 def waits(view: ClusterView, queue: Requests) -> Decision:
@@ -230,6 +237,16 @@ def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., P
         assert " failed: ValueError: no weights (" in why.faults[0]
         assert f"{RAISES}, in raises)" in why.faults[0]
     assert why.faults[1].endswith("lies: VM 99 is not one of the 3 VMs")
+
+
+def test_a_policy_that_loops_ends_when_it_is_switched_off(deciders: Callable[..., PolicyRunner]) -> None:
+    """Its thread burns a core no longer, without that the policy returns."""
+    before = set(threading.enumerate())
+    chosen = deciders(":loops", seconds=0.2)
+    chosen.decide(VIEW, requests(1))
+    assert chosen.status().busy
+    chosen.close()
+    until(lambda: not set(threading.enumerate()) - before)
 
 
 def test_a_policy_that_does_not_return_is_left_alone(deciders: Callable[..., PolicyRunner]) -> None:
