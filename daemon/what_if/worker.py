@@ -9,8 +9,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import product
 from typing import Any, BinaryIO
@@ -28,15 +28,25 @@ from environment.view import RunningJob
 _NICE = 10
 #: Seconds between two checks of a player whether its time is over.
 _TICK = 0.5
+#: Seconds in which all policies of a question that are not Stoker's own are made.
+_READY = 60.0
 
 
 class _OverError(BaseException):
     """The time is over. Not an `Exception`: those of policies are caught where they are asked."""
 
 
-def answers(question: Question) -> Iterator[DrawAnswer]:
-    """Play draw by draw, each in all scenes under all policies: so all have the same where time runs out."""
+def answers(question: Question, unready: Collection[int] = ()) -> Iterator[DrawAnswer]:
+    """Play draw by draw, each in all scenes under all policies: so all have the same where time runs out.
+
+    The `unready` policies, by number, took too long to be made, and are not played.
+    """
     began, failed = time.monotonic(), set[int]()
+    for number in range(len(question.scenes) * len(question.policies)):
+        if number % len(question.policies) in unready:
+            failed.add(number)
+            why = f"the policy was not made within {_READY:g} s"
+            yield DrawAnswer(number, question.draws[0], None, why)
     for draw in question.draws:
         for number, (scene, (name, options)) in enumerate(product(question.scenes, question.policies)):
             passed = time.monotonic() - began
@@ -124,12 +134,18 @@ def main(asked: BinaryIO, told: BinaryIO) -> None:
             question = read(asked)  # its parent alone writes there
         except EOFError:
             return
-        for name, options in question.policies:
-            with suppress(Exception):  # which is reported when it is played
-                compile_for(name, options)
+        unready, until = set[int](), time.monotonic() + _READY
+        for number, (name, options) in enumerate(question.policies):
+            try:
+                in_time = nullcontext() if is_ours(name) else _within(until - time.monotonic())
+                with suppress(Exception), in_time:  # an error is reported when it is played
+                    compile_for(name, options)
+            except _OverError:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)  # where it rang while it was taken down
+                unready.add(number)
         told.write(READY)
         told.flush()
-        for answer in answers(question):
+        for answer in answers(question, unready):
             told.write(answer.to_json())
             told.flush()
         told.write(OVER)

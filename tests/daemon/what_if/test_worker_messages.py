@@ -1,6 +1,7 @@
 """Messages to the simulation processes, and their low priority."""
 
 import io
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -10,8 +11,8 @@ import pytest
 
 from daemon.what_if import gil_pacing
 from daemon.what_if.gil_pacing import unhurried
-from daemon.what_if.worker import answers
-from daemon.what_if.worker_messages import AskedScene, DrawAnswer, Question, read, write
+from daemon.what_if.worker import answers, main
+from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, Question, read, write
 from environment.decisions.sizing import Sizes
 from environment.pools import BREAK_EVEN, NO_MOVES
 from environment.simulation.forecast.outlook import JobOutlook, PlayedDraw
@@ -74,6 +75,29 @@ def test_long_work_is_rested_from(monkeypatch: pytest.MonkeyPatch) -> None:
         assert done == list(range(10))
         assert len(slept) == rests
     assert slept == [gil_pacing._REST * took] * 10
+
+
+class Unmade:
+    """A policy that is never made."""
+
+    def __init__(self) -> None:
+        """Do not return."""
+        threading.Event().wait()
+
+
+def test_a_policy_that_is_never_made_is_told_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not use up their time."""
+    monkeypatch.setattr("daemon.what_if.worker._READY", 0.5)
+    asked, told = io.BytesIO(), io.BytesIO()
+    write(Question((scene(1),), ((f"{__name__}:Unmade", {}), ("ff", {})), (0,), 4.0, 60.0), asked, list)
+    asked.seek(0)
+    main(asked, told)
+    assert told.getvalue().startswith(READY)
+    assert told.getvalue().endswith(OVER)
+    lines = told.getvalue().removeprefix(READY).removesuffix(OVER).splitlines()
+    never, fine = (DrawAnswer.from_json(line, list) for line in lines)
+    assert (never.policy, never.played, never.failure) == (0, None, "the policy was not made within 0.5 s")
+    assert (fine.policy, fine.failure) == (1, "")
 
 
 def test_where_a_policy_fails_the_fallback_decides_if_there_is_one() -> None:
