@@ -39,7 +39,10 @@ _STACK = re.compile(
 #: Lines of an exception's message that are looked at.
 _MESSAGE = 50
 #: Lines before a traceback of an error that ended nothing.
-_IGNORED = re.compile(r"Exception ignored in|--- Logging error ---")
+_IGNORED = re.compile(r"Exception ignored in|Error in atexit|--- Logging error ---")
+_IN_THREAD = "Exception in thread "
+#: The end of an exception of Java.
+_AT = re.compile(r"\s+at [\w.$/]|\s+\.\.\. \d+ more")
 _CRASH = re.compile(
     r"(?:# +)?(A fatal error has been detected by the Java Runtime Environment:|"
     r"There is insufficient memory for the Java Runtime|Terminating due to java\.lang\.OutOfMemoryError.*|"
@@ -75,7 +78,7 @@ def last_words(stderr: bytes, stdout: bytes) -> LastWords:
     a JVM or an interpreter that crashed; else the last line that calls itself an error; else, as no error,
     the last line that is neither a log entry below ERROR nor boilerplate.
     """
-    complaints, output = meaningful(_lines(stderr)), meaningful(_lines(stdout))
+    complaints, output = meaningful(_grave(_lines(stderr))), meaningful(_grave(_lines(stdout)))
     python, crash = _python(output) or _python(complaints), _crash(complaints) or _crash(output)
     for found in (
         python if not (python or "").startswith(_OF_ENDED_JAVA) else _ended(complaints) or crash or python,
@@ -95,6 +98,34 @@ def _lines(tail: bytes) -> list[str]:
     return [_FRAME.sub("", line) for line in lines] if _GROUP in text else lines
 
 
+def _grave(lines: Sequence[str]) -> list[str]:
+    """The lines without exceptions in log entries below ERROR, such as those of tasks tried again."""
+    kept, number = list[str](), 0
+    while number < len(lines):
+        kept.append(lines[number])
+        number = _end_of_entry(lines, number) if _is_minor(lines[number]) else number + 1
+    return kept
+
+
+def _is_minor(line: str) -> bool:
+    logged = _LOGGED.match(line)
+    return bool(_MINOR.match(line)) if logged is None else logged[1] not in ("ERROR", "FATAL")
+
+
+def _end_of_entry(lines: Sequence[str], start: int) -> int:
+    """The line behind a log entry and its exception of Java, if it has one."""
+    end = start + 1
+    for number in range(start + 1, len(lines)):
+        line = lines[number]
+        if _LOGGED.match(line) or _MINOR.match(line) or line.startswith(_IN_THREAD):
+            break
+        if _AT.match(line):
+            end = number + 1
+        elif line == _TRACEBACK and end == number > start + 1:
+            break  # of the program itself
+    return end
+
+
 def _python(lines: Sequence[str]) -> str | None:
     starts = [
         number
@@ -104,7 +135,9 @@ def _python(lines: Sequence[str]) -> str | None:
     if not starts:
         # A mistake in the syntax of the program itself has no traceback.
         return next((line for line in reversed(lines) if re.match(r"\w{1,50}Error: ", line)), None)
-    rest = lines[starts[-1] + 1 :]
+    # What ends one thread of many seldom ends the program.
+    own = [start for start in starts if not (start and lines[start - 1].startswith(_IN_THREAD))]
+    rest = lines[(own or starts)[-1] + 1 :]
     number = next((number for number, line in enumerate(rest) if line and not line[0].isspace()), None)
     if number is None:
         return None  # it is cut off
@@ -144,17 +177,24 @@ def _error(lines: Sequence[str]) -> str | None:
 
 def _ended(lines: Sequence[str]) -> str | None:
     """The error that ended a thread of Java; None where none did."""
-    return _java(lines) if any(line.startswith("Exception in thread ") for line in lines) else None
+    return _java(lines) if any(line.startswith(_IN_THREAD) for line in lines) else None
 
 
 def _java(lines: Sequence[str]) -> str | None:
-    threads = [n for n, line in enumerate(lines) if line.startswith("Exception in thread ")]
+    threads = [n for n, line in enumerate(lines) if line.startswith(_IN_THREAD)]
     if threads:
         lines = lines[threads[-1] :]
         lines = [lines[0], *takewhile(lambda line: not _LOGGED.match(line), lines[1:])]
     found = [(n, line.removeprefix(_CAUSE)) for n, line in enumerate(lines) if line.startswith(_CAUSE)]
-    found = found or [(n, match[1]) for n, line in enumerate(lines) if (match := _JAVA.match(line))]
-    return _with_end(found[-1][1], lines[found[-1][0] + 1 :]) if found else None
+    named = [(n, match[1]) for n, line in enumerate(lines) if (match := _JAVA.match(line))]
+    if not (found or named):
+        return None
+    number, text = (found or named)[-1]
+    before = [line for n, line in named if n < number]
+    message = text.partition(": ")[2]
+    if found and before and message and message in before[-1] and text not in before[-1]:
+        return before[-1]  # it says the same, and of which file or program
+    return _with_end(text, lines[number + 1 :])
 
 
 def _plain(lines: Sequence[str]) -> str:

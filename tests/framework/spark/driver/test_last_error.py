@@ -349,6 +349,54 @@ def test_a_message_of_java_with_several_lines_has_its_end(stderr: str, text: str
     assert last_words(stderr.encode(), b"").text == text
 
 
+LOST = """26/01/02 03:04:05 WARN TaskSetManager: Lost task 0.0 in stage 0.0 (TID 0): a.BException: tried again
+\tat a.B(C.scala:1)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/spark/worker.py", line 1, in main
+ValueError: tried again
+
+\tat a.B(C.scala:1)
+\t... 3 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "text"),
+    [
+        (LOST + "no rows in orders\n", "no rows in orders"),
+        (LOST + LOGGED + LOST + "no rows in orders\n" + LOGGED, "no rows in orders"),
+        (LOST + JAVA, "java.lang.IllegalArgumentException: wrong input"),
+        (LOST + PYTHON.partition("\n")[2], "ZeroDivisionError: division by zero"),
+        (LOST + OF_JAVA, "java.io.FileNotFoundException: /data/x.csv (No such file)"),
+        (
+            PYTHON + "Error in atexit._run_exitfuncs:\nTraceback (most recent call last):\n"
+            "  File 'a', line 1\nOSError: closed\n",
+            "ZeroDivisionError: division by zero",
+        ),
+        (
+            PYTHON + "Exception in thread Thread-4 (run):\nTraceback (most recent call last):\n"
+            "  File 'a', line 1\nOSError: closed\n",
+            "ZeroDivisionError: division by zero",
+        ),
+    ],
+)
+def test_what_was_got_over_explains_no_failure(printed: str, text: str) -> None:
+    """Tasks that were tried again, and errors of threads and at the end of the program."""
+    assert last_words(printed.encode(), b"").text == text
+
+
+def test_a_cause_that_names_no_file_is_told_by_the_exception_that_does() -> None:
+    """Java's own says only that there is no file."""
+    printed = f"""Exception in thread "a" java.io.IOException: Cannot run program "/no/py": error=2, No file
+\tat java.base/java.lang.ProcessBuilder.start(ProcessBuilder.java:1143)
+Caused by: java.io.IOException: error=2, No file
+\tat java.base/java.lang.ProcessImpl.forkAndExec(Native Method)
+{LOGGED}"""
+    assert last_words(printed.encode(), b"").text == (
+        'java.io.IOException: Cannot run program "/no/py": error=2, No file'
+    )
+
+
 def test_the_last_line_that_calls_itself_fatal_counts() -> None:
     """An earlier one, which calls itself an error, may have been got over."""
     printed = b"Error: not this one, it was tried again\nfatal: no quota for bucket logs\n"
