@@ -210,4 +210,5 @@ def _unescaped(text: str) -> str:
         what = found[1]
         return chr(int(what[1:], 16)) if len(what) == 5 else _CHARACTERS.get(what, what)
 
-    return _ESCAPE.sub(meant, text)
+    units = _ESCAPE.sub(meant, text).encode("utf-16", "surrogatepass")
+    return units.decode("utf-16", "surrogatepass")  # which makes one character of two of its halves

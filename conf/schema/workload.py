@@ -170,7 +170,7 @@ class WorkloadSpec(Strict):
     taken, the first.
     """
 
-    jobs: Annotated[int, Field(ge=1, le=10_000_000)]
+    jobs: Annotated[int, Field(ge=1, le=2_000_000)]
     """Number of jobs."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of all samples; `--seed` overrides it."""

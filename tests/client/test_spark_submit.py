@@ -71,6 +71,11 @@ def test_blanks_in_properties_files_are_as_for_spark() -> None:
     assert found == {"spark.a": "\n x", "spark.b": "\u00a0x\u00a0", "spark.c": "", "spark.d": "x\n"}
 
 
+def test_a_character_in_two_escapes_is_one() -> None:
+    """Java's files have those beyond the first plane as two halves."""
+    assert parse_properties("spark.a=\\uD83D\\uDE00\n") == {"spark.a": "\U0001f600"}
+
+
 def test_what_goes_before_what(tmp_path: Path) -> None:
     """Flags before --conf before --properties-file before spark-defaults.conf before the environment."""
     defaults, file = tmp_path / "conf" / "spark-defaults.conf", tmp_path / "file"
