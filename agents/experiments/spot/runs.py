@@ -47,6 +47,12 @@ class SpotRecord:
         """The name of the record."""
         return Path(self.path).stem
 
+    @property
+    def available(self) -> float:
+        """Share of the time in which there is a VM."""
+        counts = read_availability(Path(self.path)).counts
+        return sum(count > 0 for count in counts) / len(counts)
+
 
 @dataclass(frozen=True, slots=True)
 class SpotWorld:
@@ -123,6 +129,12 @@ def _times(record: SpotRecord) -> tuple[float, int]:
     """Seconds between counts, and their number."""
     trace = read_availability(Path(record.path))
     return trace.gap, len(trace.counts)
+
+
+def spot_discount() -> float:
+    """By how much less than on demand a spot VM costs, as a share; the largest of all types."""
+    prices = {(vm.type, vm.spot): vm.price_per_hour for vm in load_cluster("spot")}
+    return max(1.0 - price / prices[kind, False] for (kind, spot), price in prices.items() if spot)
 
 
 def vms_of_world(world: SpotWorld) -> tuple[tuple[Vm, ...], dict[str, SpotTrace]]:

@@ -97,7 +97,8 @@ def test_the_command_writes_the_report(data: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.strip() == str(out / "spot.md")
     text = (out / "spot.md").read_text()
     assert text.count("| b-empty | `greedy, planned` |") == len(scenes())
-    assert "* `c-other`: SHA-256 " in text
+    assert "* `c-other`: VMs for 0% of the time, which saves 0% at most, " in text
+    assert "* `a-full`: VMs for 100% of the time, which saves 67% at most, " in text
 
 
 @pytest.mark.parametrize(("content", "why"), [(None, "has no *.json"), ("{", "cannot be read")])
