@@ -25,6 +25,7 @@ ELSEWHERE = {
     "memory": "stoker profile memory",
     "memory-first": "stoker profile memory",
     "real": "stoker profile compare",
+    "real-tpch": "stoker profile compare",
     "shapes": "stoker reproduce shapes",
     "sizes": "stoker profile compare",
 }
