@@ -153,13 +153,13 @@ class Connection(HttpToolsProtocol):
     # ---- uvicorn
 
     def on_response_complete(self) -> None:
-        """Wait for the next request; a client that still sends the body of the last one is cut off."""
+        """Wait for the next request; a client that still sends the body of the last one has its answer."""
         super().on_response_complete()
         if self.transport.is_closing() or self._busy:
             return
         self._since = self.loop.time()
         if self.cycle.more_body:
-            self.transport.close()
+            self._end()
 
     def send_400_response(self, msg: str) -> None:
         """Answer data that is not HTTP."""
@@ -213,18 +213,23 @@ class Connection(HttpToolsProtocol):
         self._refuse(431, f"the target and headers of a request may have {size} bytes (http.header_size)")
 
     def _refuse(self, status: int, detail: str) -> None:
-        """Answer for good, unless another answer is on its way.
-
-        Data that comes after that is read and dropped until the client has gone, for some seconds and
-        bytes: closing with unread data would lose the answer.
-        """
+        """Answer for good, unless another answer is on its way."""
         if self._refused:
             return
-        self._refused, self._since = True, self.loop.time()
+        self._since = self.loop.time()
         if self._busy:
             self.drop()
             return
         self.transport.write(refusal(status, detail))
+        self._end()
+
+    def _end(self) -> None:
+        """Send nothing more.
+
+        Data that comes after that is read and dropped until the client has gone, for some seconds and
+        bytes: closing with unread data would lose the answer.
+        """
+        self._refused = True
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:
