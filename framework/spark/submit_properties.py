@@ -45,6 +45,7 @@ OURS: Mapping[str, str] = {
     "spark.stoker.group": "its group of jobs, waited for and billed as one",
     "spark.stoker.labels": "labels to find it by: team=a,stage=load",
     "spark.stoker.driver": "where its driver runs: host or cluster",
+    "spark.stoker.packTasks": "false: under dynamic allocation few tasks are spread over all executors",
     "spark.stoker.spot": "whether it may be on spot VMs: never, allowed or only",
 }
 """The properties of ours that describe a job, with their meaning."""
@@ -128,6 +129,7 @@ def _ours(given: "_UnreadProperties") -> dict[str, Any]:
     spot, uses = given.text("spark.stoker.spot"), get_args(SpotUse)
     if spot not in (None, *uses):
         raise PropertyError(f"spark.stoker.spot={spot}: should be {', '.join(uses)}")
+    given("spark.stoker.packTasks", values.boolean, keep=True)  # the driver's own, which reads it as well
     retries = given("spark.stoker.retries", values.whole(0))
     if given("spark.driver.supervise", values.boolean) and retries is None:
         retries = SUPERVISED_RETRIES

@@ -175,6 +175,7 @@ TREATMENTS: Mapping[str, Treatment] = {
     "spark.shuffle.service.*": _aside("there is no shuffle service here"),
     "spark.ssl.*": _aside(_TLS),
     "spark.stoker.*": Treatment("maps", "the setting of that name"),
+    "spark.stoker.packTasks": PASSES,
     "spark.submit.pyFiles": _maps("py_files"),
     "spark.submit.*": _CLIENT,
     "spark.task.cpus": _maps("cpus, which are no fewer", in_conf=True),

@@ -6,6 +6,8 @@ One application: bursts of short tasks, with pauses in between in which its exec
 runs on real Spark, alone on a daemon with an embedded Mesos, with the fewest executors, with the most, and
 with bounds and each of the idle timeouts, one after the other, and all of that again so many times. A task
 sleeps, so that other load of the machine slows the start of a JVM but not the work. Its result is checked.
+With `--narrow` the pauses have stages of so few tasks, and each timeout is measured a second time with these
+tasks spread over all executors, as Spark by itself does (`spark.stoker.packTasks=false`).
 
 The VMs have room for the most executors and nothing else: by default one VM for each executor; with
 `--vms 1` one for all of them, at the price of as many. Printed is for each way, as mean ± standard
@@ -21,7 +23,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,7 @@ APP = """
 import sys, time
 from pyspark import SparkContext
 
-bursts, tasks, seconds, pause = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+bursts, tasks, narrow, seconds, pause = *map(int, sys.argv[1:4]), *map(float, sys.argv[4:])
 context = SparkContext()
 
 def slowly(x):
@@ -47,8 +49,10 @@ def slowly(x):
     return x * x
 
 for burst in range(bursts):
-    if burst:
-        time.sleep(pause)
+    until = time.monotonic() + (pause if burst else 0.0)
+    while narrow and time.monotonic() < until:
+        context.parallelize(range(narrow), narrow).map(slowly).sum()
+    time.sleep(max(until - time.monotonic(), 0.0))
     began = time.monotonic()
     total = context.parallelize(range(tasks * burst, tasks * (burst + 1)), tasks).map(slowly).sum()
     print("BURST", total, time.monotonic() - began, flush=True)
@@ -58,17 +62,18 @@ context.stop()
 
 @dataclass(frozen=True)
 class Load:
-    """The application's work: tasks per burst, seconds of a task, seconds between two bursts."""
+    """The application's work: tasks per burst and of a stage in between, seconds of a task and of a pause."""
 
     bursts: int
     tasks: int
+    narrow: int
     seconds: float
     pause: float
 
     @property
     def arguments(self) -> list[str]:
         """The application's."""
-        return [str(self.bursts), str(self.tasks), str(self.seconds), str(self.pause)]
+        return [str(value) for value in astuple(self)]
 
     @property
     def totals(self) -> list[int]:
@@ -98,6 +103,7 @@ def main() -> int:
     parser.add_argument("--vms", type=int, help="that share the cores of all executors; one for each")
     parser.add_argument("--bursts", type=int, default=3)
     parser.add_argument("--tasks", type=int, default=16, help="of a burst")
+    parser.add_argument("--narrow", type=int, default=0, help="tasks of the stages in the pauses")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a task")
     parser.add_argument("--pause", type=float, default=8.0, help="seconds between two bursts")
     parser.add_argument("--runs", type=int, default=3, help="of each way, interleaved")
@@ -107,8 +113,8 @@ def main() -> int:
     if not 1 <= values.fewest < values.most or values.most % vms or values.runs < 1:
         parser.error("should be 1 <= fewest < most, most a multiple of vms, and one run at least")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # in order: nothing is left running
-    load = Load(values.bursts, values.tasks, values.seconds, values.pause)
-    ways = _ways(values.fewest, values.most, values.idle or [1, 5, 15])
+    load = Load(values.bursts, values.tasks, values.narrow, values.seconds, values.pause)
+    ways = _ways(values.fewest, values.most, values.idle or [1, 5, 15], spread=values.narrow > 0)
     found: dict[str, list[BurstyRun]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory(prefix="stoker-bursty-", ignore_cleanup_errors=True) as folder:
         cluster = _cluster(Path(folder), values.most // vms, vms)
@@ -126,17 +132,22 @@ def main() -> int:
     return 0
 
 
-def _ways(fewest: int, most: int, idle: Sequence[int]) -> dict[str, Mapping[str, Any]]:
+def _ways(fewest: int, most: int, idle: Sequence[int], *, spread: bool) -> dict[str, Mapping[str, Any]]:
     """Differing parts of a job's specification, by label."""
     ways: dict[str, Mapping[str, Any]] = {
         f"{number} executor{'s' * (number > 1)}": {"executors": number, "conf": QUICK_JAVA}
         for number in (most, fewest)
     }
     for seconds in idle:
-        ways[f"{fewest} to {most}, idle {seconds} s"] = {
-            "executors": {"min": fewest, "max": most},
-            "conf": {**QUICK_JAVA, "spark.dynamicAllocation.executorIdleTimeout": f"{seconds}s"},
-        }
+        for packs in (True, False) if spread else (True,):
+            ways[f"{fewest} to {most}, idle {seconds} s{'' if packs else ', spread'}"] = {
+                "executors": {"min": fewest, "max": most},
+                "conf": {
+                    **QUICK_JAVA,
+                    "spark.dynamicAllocation.executorIdleTimeout": f"{seconds}s",
+                    "spark.stoker.packTasks": str(packs).lower(),
+                },
+            }
     return ways
 
 

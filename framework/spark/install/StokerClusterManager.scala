@@ -8,6 +8,7 @@ package org.apache.spark.scheduler.cluster.stoker
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{ExternalClusterManager, SchedulerBackend, TaskDescription, TaskScheduler}
 import org.apache.spark.scheduler.{TaskSchedulerImpl, WorkerOffer}
+import org.apache.spark.util.Utils
 
 /** Found by Spark's service loader; answers masters whose URL begins with `spark+stoker`. */
 class StokerClusterManager extends ExternalClusterManager {
@@ -25,18 +26,61 @@ class StokerClusterManager extends ExternalClusterManager {
 }
 
 /**
- * Spark's scheduler, but for where it waits until most executors are there: not in SparkContext's constructor, but
- * with the first tasks, so that what an application does until then is done while executors start.
+ * Spark's scheduler with two differences. It waits until most executors are there not in SparkContext's constructor,
+ * but with the first tasks, so that what an application does until then is done while executors start. And where
+ * executors that idle are given back, a few tasks go to as few executors as hold them, in the order of `Packing`:
+ * Spark spreads them over all, so that none idles for long enough.
  */
 private class PatientScheduler(sc: SparkContext) extends TaskSchedulerImpl(sc) {
   private var enough = false
+  private val packs = Utils.isDynamicAllocationEnabled(sc.conf) && sc.conf.getBoolean("spark.stoker.packTasks", true)
 
   override def postStartHook(): Unit = ()
 
   override def resourceOffers(offers: IndexedSeq[WorkerOffer], all: Boolean): Seq[Seq[TaskDescription]] = synchronized {
     // The backend may make offers by a clock of its own before it is set here.
     enough = enough || (backend != null && backend.isReady())
-    if (enough) super.resourceOffers(offers, all) else Seq.empty
+    if (!enough) Seq.empty
+    else {
+      val (first, rest) = if (packs) packed(offers) else (offers, IndexedSeq.empty)
+      // The rest gets what the first may not run, such as tasks whose data is elsewhere.
+      if (rest.isEmpty) super.resourceOffers(offers, all)
+      else super.resourceOffers(first, false) ++ super.resourceOffers(rest, false)
+    }
+  }
+
+  /** The offers that hold all tasks that may start now, and the others; none of those for tasks that start together. */
+  private def packed(offers: IndexedSeq[WorkerOffer]): (IndexedSeq[WorkerOffer], IndexedSeq[WorkerOffer]) = {
+    val sets = rootPool.getSortedTaskSetQueue.filterNot(_.isZombie)
+    val waiting = sets.map(set => math.max(set.numTasks - set.tasksSuccessful - set.runningTasks, 0)).sum
+    if (waiting == 0 || offers.size < 2 || sets.exists(_.isBarrier)) (offers, IndexedSeq.empty)
+    else {
+      val running = runningTasksByExecutors
+      val order = Packing.order(
+        offers.map(_.executorId).toArray,
+        offers.map(_.host).toArray,
+        offers.map(offer => running.getOrElse(offer.executorId, 0)).toArray)
+      val sorted = order.toIndexedSeq.map(offers)
+      val held = sorted.scanLeft(0)((sum, offer) => sum + (offer.cores / CPUS_PER_TASK).toInt)
+      val needed = held.indexWhere(_ >= waiting)
+      if (needed < 0) (offers, IndexedSeq.empty) else sorted.splitAt(needed)
+    }
+  }
+}
+
+/** The order in which executors get tasks, so that those on a VM that could be empty soon get them last. */
+private object Packing {
+  /**
+   * The places of the executors in that order: on hosts that run tasks first, then on those with most executors, and
+   * there those that run most tasks, the oldest first. Arguments are each one's number, host, and running tasks.
+   */
+  def order(ids: Array[String], hosts: Array[String], running: Array[Int]): Array[Int] = {
+    val executors = hosts.groupBy(identity).map { case (host, all) => host -> all.length }
+    val busy = hosts.zip(running).filter(_._2 > 0).map(_._1).toSet
+    ids.indices.sortBy { at =>
+      val host = hosts(at)
+      (!busy(host), -executors(host), host, -running(at), (ids(at).length, ids(at)))
+    }.toArray
   }
 }
 

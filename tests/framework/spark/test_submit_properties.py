@@ -165,6 +165,7 @@ def test_ours_are_fields_of_the_job() -> None:
         "spark.stoker.executors": "auto:2-16",
         "spark.stoker.cores": "auto",
         "spark.stoker.memory": "auto:-8g",
+        "spark.stoker.packTasks": "false",
     }
     assert set(ours) == set(OURS)
     found = job_properties({**ours, "spark.executor.instances": "4", "spark.driver.supervise": "true"}).fields
@@ -191,7 +192,10 @@ def test_ours_are_fields_of_the_job() -> None:
         "executors": "auto:2-16",
         "cpus": "auto",
         "memory": "auto:-8g",
+        "conf": {"spark.stoker.packTasks": "false"},
     }
+    with pytest.raises(PropertyError, match=r"spark.stoker.packTasks=few: should be true or false"):
+        job_properties({"spark.stoker.packTasks": "few"})
     with pytest.raises(PropertyError, match=r"spark.stoker.cores=4: should be auto, or auto:MIN-MAX"):
         job_properties({"spark.stoker.cores": "4"})
 
