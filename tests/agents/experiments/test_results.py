@@ -28,6 +28,7 @@ ELSEWHERE = {
     "real-tpch": "stoker profile compare",
     "shapes": "stoker reproduce shapes",
     "sizes": "stoker profile compare",
+    "spot": "stoker reproduce spot",
 }
 
 
