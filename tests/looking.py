@@ -1,4 +1,4 @@
-"""Where paths are looked at, and why no stranger can exchange what is found there in between.
+"""Places where paths are looked at, and why no stranger can exchange the files in between.
 
 `test_style.py` holds the daemon and its framework to it.
 """

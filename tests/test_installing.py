@@ -1,4 +1,4 @@
-"""`make install`: its steps, its log, what runs side by side, interruptions."""
+"""`make install`: its steps, its log, steps side by side, interruptions."""
 
 import contextlib
 import os

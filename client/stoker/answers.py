@@ -231,7 +231,7 @@ class Cluster(TypedDict):
 
 
 class Commitment(TypedDict):
-    """A commitment in the days of a bill: what is paid in any case, and what VMs used of it."""
+    """A commitment in the days of a bill: dollars paid in any case, and the part that VMs used."""
 
     name: str
     """Its name in the config."""
@@ -1633,7 +1633,7 @@ class Shape(TypedDict):
 
 
 class ShapeEstimate(TypedDict):
-    """A shape of executors and what is expected of it: medians and intervals of 80 %."""
+    """A shape of executors and its expected outcome: medians and intervals of 80 %."""
 
     executors: int
     """Number of executors."""

@@ -128,7 +128,7 @@ class EventLog:
 
     @property
     def _gone(self) -> bool:
-        """Whether the file was removed or moved: nobody finds what is written there, and it takes room."""
+        """Whether the file was removed or moved: nobody finds new lines there, and they take room."""
         if time.monotonic() < self._missing_until:
             return False
         try:

@@ -295,7 +295,7 @@ class Uploads:
                     counts[_mark(name)] += change
 
     def _room(self, user: str) -> _Room:
-        """What is here of all, and of a user."""
+        """Bytes here of all, and of a user."""
         with self._counting:
             if self._used is None:
                 self._used = Counter(), Counter()

@@ -17,7 +17,7 @@ _ONE_MORE = 10
 
 
 def weight(job: Job | JobSpec) -> int:
-    """As how many jobs one counts in a user's share: by what the daemon has of it in memory while it waits.
+    """As how many jobs one counts in a user's share: by the daemon's memory for it while it waits.
 
     A specification knows the groups that it comes after, not yet the jobs of these.
     """

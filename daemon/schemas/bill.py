@@ -122,7 +122,7 @@ class BudgetBody(Body):
 
 
 class CommitmentBody(Body):
-    """A commitment in the days of a bill: what is paid in any case, and what VMs used of it."""
+    """A commitment in the days of a bill: dollars paid in any case, and the part that VMs used."""
 
     name: Said
     """Its name in the config."""
@@ -167,7 +167,7 @@ class BillBody(Body):
 def commitment_bodies(
     commitments: Iterable[Commitment], covered: Sequence[CoveredTime], begin: float, end: float
 ) -> list[CommitmentBody]:
-    """Commitments that were paid between two times (seconds since the epoch), with what was covered."""
+    """Commitments that were paid between two times (seconds since the epoch), with the covered dollars."""
     found = []
     for each in commitments:
         mine = [time for time in covered if time.commitment == each.name]

@@ -130,7 +130,7 @@ class ExpectedBody(Body):
 
 
 class ShapeEstimateBody(Body):
-    """A shape of executors and what is expected of it: medians and intervals of 80 %."""
+    """A shape of executors and its expected outcome: medians and intervals of 80 %."""
 
     executors: int
     """Number of executors."""

@@ -84,7 +84,7 @@ def prepare(connection: Connection, database: Database, at: float | None) -> Non
 
 
 def _check_indexes(connection: Connection, name: str) -> None:
-    """Check the indexes of what goes on: with a damaged one, jobs would be forgotten without a word.
+    """Check the indexes of open jobs: with a damaged one, jobs would be forgotten without a word.
 
     As far as a start has time for it, but all of a table whose open rows are not as many as the sums say.
     """

@@ -83,7 +83,7 @@ def provider_of(
 
 
 def place_of(options: EmbeddedProvider | CommandProvider | Ec2Provider | None) -> Mapping[str, str]:
-    """Where a provider opens VMs, by what its config says: another place has none of them."""
+    """The place where a provider opens VMs, by its config: another place has none of them."""
     match options:
         case Ec2Provider():
             url = options.endpoint_url or ""

@@ -1,4 +1,4 @@
-"""Executors that are moved so that VMs of pools close: which VMs are tried, what fits where, what it saves.
+"""Executors that are moved so that VMs of pools close: the VMs that are tried, the new places, the savings.
 
 Numbers in, numbers out, the same in a simulation and in the daemon. `environment.pools.Consolidation` states
 the rules; `environment.simulation.faults.consolidation` and `environment.model.vm_moves` apply them.

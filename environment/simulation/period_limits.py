@@ -1,4 +1,4 @@
-"""Limits of what VMs cost on a day or in a month, in a simulation: its first day is 1 January 1970 (UTC)."""
+"""Limits of the costs of VMs per day or month, in a simulation: its first day is 1 January 1970 (UTC)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

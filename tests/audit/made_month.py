@@ -1,4 +1,4 @@
-"""A month of made event logs: applications that come again and again, whose behaviour is known.
+"""A month of made event logs: applications of known behaviour that come again and again.
 
 `etl-DATE` keeps its executors between two parts of its work, `skewed` waits for one long task, `report` is
 short and frequent. What differs from run to run is drawn by a seed.

@@ -1,4 +1,4 @@
-"""The command `stoker audit`: what it prints, and one line for each bad input."""
+"""The command `stoker audit`: its output, and one line for each bad input."""
 
 import csv
 import io

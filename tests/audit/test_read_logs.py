@@ -1,4 +1,4 @@
-"""Finding, opening and reading logs: every format, folders, archives, S3; what cannot be read is named."""
+"""Finding, opening and reading logs: every format, folders, archives, S3; unreadable ones are named."""
 
 import bz2
 import contextlib

@@ -1,4 +1,4 @@
-"""Predicted savings beside real ones: the audit sees one side only, and the page has what was computed."""
+"""Predicted savings beside real ones: the audit sees one side only, and the page has the computed numbers."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What applications could cost: hand-counted changes, held-out errors, scenarios, and files of them."""
+"""Possible costs of applications: hand-counted changes, held-out errors, scenarios, and files of them."""
 
 import csv
 import io

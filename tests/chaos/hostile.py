@@ -1,4 +1,4 @@
-"""Kinds of hostile jobs. CHAOS_SCRIPT is what the driver runs, CHAOS_EXECUTOR_SCRIPT what each executor runs.
+"""Kinds of hostile jobs. The driver runs CHAOS_SCRIPT, each executor CHAOS_EXECUTOR_SCRIPT.
 
 A job that reads a secret prints `TAKEN`.
 """

@@ -150,7 +150,7 @@ class _Lanes:
     done: int = 0
 
     def run(self, lanes: Mapping[str, Lane[Found]]) -> dict[str, Found]:
-        """What each lane returns, once all have ended."""
+        """The result of each lane, once all have ended."""
         found: dict[str, Found] = {}
         waiting: dict[str, tuple[str, float]] = {}
 

@@ -95,7 +95,7 @@ class SharingOptions:
         return {each.pool: each.dollars for each in limits}
 
     def commitments(self) -> "tuple[Commitment, ...]":
-        """What is paid in any case, on all days of the simulation."""
+        """Commitments, paid in any case on all days of the simulation."""
         from environment.clusters.commitments import commitments_of
 
         return () if self._config is None else commitments_of(self._config.commitments)

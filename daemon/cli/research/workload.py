@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def load_told(name: str, seed: int | None = None, jobs: int | None = None) -> "Workload":
-    """A workload as of `load_workload`; what was left out of it is printed on stderr."""
+    """A workload as of `load_workload`; parts that were left out are printed on stderr."""
     from profiles.workloads.generators import load_workload
 
     found = load_workload(name, seed, jobs)

@@ -61,7 +61,7 @@ def writing(out: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing_whole(out: Path) -> Iterator[Path]:
-    """Yield where to write what takes the place of --out when it is complete; CommandError as `writing`."""
+    """Yield the path of a new file that replaces --out when it is complete; CommandError as `writing`."""
     with writing(out), replacing(out) as draft:
         yield draft
 

@@ -45,7 +45,7 @@ def job_line(job: Json) -> str:
 
 
 def memory_line(job: Json) -> str:
-    """The peak of the memory that an ended job's executors used, of how much; and of what is paid for."""
+    """The peak of the memory that an ended job's executors used, beside their size and the paid memory."""
     use = job.get("memory_use")
     if use is None:
         return "not reported"

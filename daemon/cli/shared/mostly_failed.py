@@ -1,4 +1,4 @@
-"""Policies that failed in most of their decisions: what each comparison says and exits with then."""
+"""Policies that failed in most of their decisions: the message and exit code of each comparison then."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType

@@ -284,7 +284,7 @@ def _place(scope: Scope) -> str:
 
 
 def _sender(scope: Scope) -> str:
-    """Among whose bytes the body of a request counts: no user has a name with blanks."""
+    """The user among whose bytes the body of a request counts: no user has a name with blanks."""
     permit: Permit | None = scope.get(PERMIT)
     return f"{_BY_KEY} from {_place(scope)}" if permit is None else permit.person.name
 
@@ -350,7 +350,7 @@ def _no_number(name: str) -> Any:
 
 
 def _too_much(value: Any) -> str:
-    """What a body has too much of, keys or levels; empty where it has neither."""
+    """The excess of a body, keys or levels, in words; empty where it has neither."""
     level, keys = [value], 0
     for _ in range(_DEEPEST):
         keys += sum(len(each) for each in level if isinstance(each, dict))

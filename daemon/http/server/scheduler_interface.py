@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class LiveStatus(Protocol):
-    """What every daemon knows beside the store. Only the leader knows more than nothing; see `Scheduler`."""
+    """State that every daemon has beside the store. Only the leader's is not empty; see `Scheduler`."""
 
     def warnings(self, kind: str, /) -> Sequence[str]:
         """Warnings for users that submit a job of this type."""

@@ -10,7 +10,7 @@ _AT_ONCE = 12
 
 
 def share(most: int, all_of_them: int, own: int) -> int:
-    """Of `most` at once, as many as one may have: half of what others leave, and one at least."""
+    """Of `most` at once, as many as one may have: half of the number left by others, and one at least."""
     return max(1, (most - all_of_them + own) // 2)
 
 

@@ -1,4 +1,4 @@
-"""Reports on the daemon's own ended jobs: whose jobs, of which time, how long, and how large."""
+"""Reports on the daemon's own ended jobs: owners, period, length, and size."""
 
 import os
 import re

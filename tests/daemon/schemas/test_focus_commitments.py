@@ -1,4 +1,4 @@
-"""Commitments in the bill and in FOCUS: what was paid, used and saved, with rows that add up."""
+"""Commitments in the bill and in FOCUS: dollars paid, used and saved, with rows that add up."""
 
 import pytest
 

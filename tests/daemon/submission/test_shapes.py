@@ -1,4 +1,4 @@
-"""Sizes that are left to Stoker: first runs, the model's choice by ended jobs, bounds, and what is told."""
+"""Sizes that are left to Stoker: first runs, the model's choice by ended jobs, bounds, and explanations."""
 
 import threading
 import time

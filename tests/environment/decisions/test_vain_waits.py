@@ -1,4 +1,4 @@
-"""A policy that holds back jobs that fit is stopped in the end; who bounds that itself is not watched."""
+"""A policy that holds back jobs that fit is stopped in the end; one with its own bound is not watched."""
 
 from collections.abc import Sequence
 from dataclasses import replace

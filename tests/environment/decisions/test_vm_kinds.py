@@ -1,4 +1,4 @@
-"""What a job would cost and take on each kind of VM: dollars and seconds that can be computed by hand."""
+"""Dollars and seconds of a job on each kind of VM, as computed by hand."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is expected of running jobs: when they will end, as time goes by, and what views make of it."""
+"""Expected ends of running jobs, as time goes by, and in views."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Sizes that a workload's jobs leave to Stoker: only what is knowable counts."""
+"""Sizes that a workload's jobs leave to Stoker: only knowable things count."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Limits per hour of what open VMs cost, in a simulation: they hold at every moment, and no job is lost."""
+"""Limits per hour of the costs of open VMs, in a simulation: they hold at every moment; no job is lost."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Limits of what VMs cost on a day or in a month, in a simulation: then they get nothing new."""
+"""Limits of the costs of VMs on a day or in a month, in a simulation: then they get nothing new."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

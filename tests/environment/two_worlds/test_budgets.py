@@ -1,4 +1,4 @@
-"""Limits of what VMs cost on a day hold alike in a simulation and in the daemon, where its budget watches."""
+"""Daily limits of the costs of VMs hold alike in a simulation and in the daemon, where its budget watches."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""What peaks and failures tell of the memory that executors of a type need."""
+"""The memory that executors of a type need, by peaks and failures."""
 
 import pytest
 

@@ -26,7 +26,7 @@ def add_audits(app: FastAPI, leadership: Leadership, audits: JobAudits) -> None:
 
     @app.get("/v1/audit", response_class=HTMLResponse)
     def audit(request: Request, query: Annotated[AuditQuery, Query()]) -> HTMLResponse:
-        """Report what ended jobs cost and could have cost, by event logs, as `stoker audit --html` does.
+        """Report costs and possible costs of ended jobs, by event logs, as `stoker audit --html` does.
 
         The jobs are those that the caller may see. Making a report takes a minute or more, five at most;
         it is kept for five.

@@ -1,4 +1,4 @@
-"""An audit's savings are checked by real runs at both sizes, in turn; what is done is kept."""
+"""An audit's savings are checked by real runs at both sizes, in turn; finished ones are kept."""
 
 import contextlib
 import json

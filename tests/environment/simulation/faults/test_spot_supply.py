@@ -1,4 +1,4 @@
-"""Spot pools with a recorded availability: VMs that go together, refused ones, and what policies learn."""
+"""Spot pools with a recorded availability: VMs that go together, refused ones, and knowledge of policies."""
 
 from collections.abc import Sequence
 from dataclasses import replace
