@@ -35,6 +35,9 @@ _OTHER_CLOCK = 86_400.0
 #: An executor that was launched longer before its registration is of another clock. Chosen: an hour is longer
 #: than the fetch of Spark's archives may take.
 _LONGEST_START = 3600.0
+#: Seconds before its registration for which an executor is held at most, by the time of its request. Chosen:
+#: a container starts within a minute; before that it waits in a full cluster's queue, and holds nothing.
+_USUAL_START = 60.0
 #: No application ran longer, ten years: anybody can write a log, and its times are added up and drawn.
 _LONGEST_RUN = 3653 * 86_400.0
 #: No executor had more cores, or MiB of memory: a VM type for it would be refused, and end the report.
@@ -438,10 +441,11 @@ def _note_profile(reading: _Reading, event: Event) -> None:
 def _note_added(reading: _Reading, event: Event) -> None:
     info = event["Executor Info"]
     name, at = str(event["Executor ID"]), time_of(event["Timestamp"])
-    # A Spark that knows when it asked for the executor says so: from then on it was held.
+    # A Spark that knows when it asked for the executor says so: it was held since then, unless the cluster
+    # was full and it waited for its place.
     requested = info.get("Request Time")
     if isinstance(requested, int | float) and 0 < requested / _MS <= at:
-        at = requested / _MS
+        at = max(requested / _MS, at - _USUAL_START)
     # So does the daemon that launched it, also where the application asked for nothing.
     attributes = ExecutorAttributes.read(info.get("Attributes"))
     if attributes is not None and at - _LONGEST_START <= attributes.launched_at <= at:

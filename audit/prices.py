@@ -17,6 +17,8 @@ from conf.schema.prices import PriceList, VmPrice
 from conf.util.counted import counted
 
 _MIB_PER_GIB = 1024
+#: A price in a log that is below this share of the list's is of a spot VM, or covered already.
+_ON_DEMAND = 0.95
 _LONGEST = 1 << 20
 #: Columns of a price list in CSV, beside those that it may leave out.
 _COLUMNS = ("type", "cpus", "memory", "price_per_hour")
@@ -56,6 +58,17 @@ class Prices:
         known = (name for name in (launched, application.vm_type) if self.table.type_named(name))
         return next(known, "")
 
+    def told(self, executor: Executor, name: str) -> float | None:
+        """Dollars an hour of the VM of that type as a daemon wrote them into the log; None where others count."""
+        told = executor.attributes
+        return told.vm_price if told and told.vm_type == name and not self.vm_type else None
+
+    def is_on_demand(self, application: LoggedApplication, executor: Executor) -> bool:
+        """Whether its VM costs the list's price on demand, as far as the log tells; plans are for these."""
+        name = self.type_of(application, executor)
+        told, listed = self.told(executor, name), self.table.type_named(name) if name else None
+        return told is None or listed is None or told >= _ON_DEMAND * listed.price_per_hour
+
     def per_hour(self, application: LoggedApplication, executor: Executor) -> float:
         """Dollars an hour of an executor; PriceError when the list has no price for it.
 
@@ -63,9 +76,9 @@ class Prices:
         memory and GPUs. The price that a daemon wrote into the log counts before the list's: VMs of one type
         may differ in it, on demand and spot.
         """
-        name, told = self.type_of(application, executor), executor.attributes
-        if told and told.vm_price is not None and told.vm_type == name and not self.vm_type:
-            return told.vm_price * told.vm_share
+        name = self.type_of(application, executor)
+        if (price := self.told(executor, name)) is not None and executor.attributes:
+            return price * executor.attributes.vm_share
         vm = self.table.type_named(name) if name else None
         if vm is not None:
             return vm.price_per_hour * _share(executor, vm, name)

@@ -89,7 +89,8 @@ def changes(
             found.append(change)
     cost = sum(each.dollars for each in types.values())
     share = prices.table.commitment_share
-    plan = None if share is None else best_plan((run for each in types.values() for run in each.runs), share)
+    runs = (run for each in types.values() for run in each.runs)
+    plan = None if share is None else best_plan(runs, share, prices.is_on_demand)
     if plan is not None and plan.saving.middle > _WORTH * cost:
         found.append(_commitment(plan, cost, sum(len(of.runs) for of in types.values())))
     for each in played:

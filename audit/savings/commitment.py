@@ -6,17 +6,20 @@ days choose the level for the other half, in turn, so that no day chooses for it
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from audit.applications import Executor, LoggedApplication
 from audit.savings.job_runs import FloatArray, JobRun
 from audit.savings.plays import NINETY, DollarRange
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 #: Days of logs from which a level is chosen. Chosen: a week has each of its days.
 _LEAST_DAYS = 7
+#: Whether a plan may cover an executor of an application.
+Covers = Callable[[LoggedApplication, Executor], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,9 @@ class _Load:
     day: FloatArray
 
 
-def best_plan(runs: Iterable[JobRun], share: float) -> PlanSaving | None:
+def best_plan(runs: Iterable[JobRun], share: float, covers: Covers) -> PlanSaving | None:
     """The plan at this share of prices on demand; None for too few days, or where none saves."""
-    load = _load(runs)
+    load = _load(runs, covers)
     days = np.unique(load.day)
     if len(days) < _LEAST_DAYS:
         return None
@@ -63,14 +66,14 @@ def best_plan(runs: Iterable[JobRun], share: float) -> PlanSaving | None:
     return PlanSaving(level * share, share, interval, max(0.0, 1.0 - middle / most), len(days))
 
 
-def _load(runs: Iterable[JobRun]) -> _Load:
+def _load(runs: Iterable[JobRun], covers: Covers) -> _Load:
     """From the first executor's begin to the last one's end."""
     begins: list[float] = []
     ends: list[float] = []
     rates: list[float] = []
     for run in runs:
         for dollars, executor in zip(run.cost.executors, run.application.executors, strict=True):
-            if executor.seconds > 0:
+            if executor.seconds > 0 and covers(run.application, executor):
                 begins.append(executor.added_at)
                 ends.append(executor.removed_at)
                 rates.append(dollars * SECONDS_PER_HOUR / executor.seconds)

@@ -102,14 +102,14 @@ def scenarios(
 def _pools(runs: Sequence[JobRun], prices: Prices) -> list[Pool]:
     """A pool for each VM type of the logs; of executors without a type, one by cores and memory."""
     by_vm: dict[tuple[str, bool, float], list[JobRun]] = {}
+    types = _types(runs, prices)
     for run in runs:
-        known = prices.table.type_named(run.vm_type) if run.vm_type else None
+        known = types.get(run.vm_type)
         named = run.vm_type if known is not None and _fits(run, known) else ""
         by_vm.setdefault((named, run.gpus > 0, 0.0 if named else _cores(run)), []).append(run)
     found: dict[str, Pool] = {}
     for (name, gpus, cores), of in sorted(by_vm.items()):
-        known = prices.table.type_named(name) if name else None
-        vm = known or _general(of, cores, prices)
+        vm = types[name] if name else _general(of, cores, prices)
         label = name or f"{vm.cpus:g}-core" + ("-gpu" if gpus else "")
         largest = max(run.executors for run in of)
         most = min(max(largest, math.ceil(_ROOM * _most_at_once(of, lambda run: run.executors))), _MOST_VMS)
@@ -125,6 +125,34 @@ def _pools(runs: Sequence[JobRun], prices: Prices) -> list[Pool]:
             resources=vm.resources,
         )
     return list(found.values())
+
+
+def _types(runs: Sequence[JobRun], prices: Prices) -> dict[str, VmPrice]:
+    """The VM types of the logs at the prices that were paid, on average: no saving is one of prices alone.
+
+    A type without a list's entry is as large as the shares that its executors had of it allow.
+    """
+    by_type: dict[str, list[JobRun]] = {}
+    for run in runs:
+        by_type.setdefault(run.vm_type, []).append(run)
+    found = {}
+    for name, of in by_type.items():
+        listed = prices.table.type_named(name) if name else None
+        dollars = vm_hours = cpus = memory = 0.0
+        for run in of:
+            for paid, executor in zip(run.cost.executors, run.application.executors, strict=True):
+                price, told = prices.told(executor, name), executor.attributes
+                if price is not None and told is not None:
+                    cpus = max(cpus, executor.cores / told.vm_share)
+                    memory = max(memory, executor.memory_mib / told.vm_share)
+                if (at := price or (listed.price_per_hour if listed else None)) is not None and at > 0.0:
+                    dollars, vm_hours = dollars + paid, vm_hours + paid / at
+        if vm_hours and (listed is not None or cpus):
+            vm = listed or VmPrice(cpus=round(cpus, 3), memory=round(memory), price_per_hour=1.0)
+            found[name] = vm.model_copy(update={"price_per_hour": round(dollars / vm_hours, 6)})
+        elif listed is not None:
+            found[name] = listed
+    return found
 
 
 def _fits(run: JobRun, vm: VmPrice) -> bool:

@@ -150,14 +150,15 @@ def test_ids_that_are_used_twice(tmp_path: Path) -> None:
 
 
 def test_when_spark_asked_for_an_executor(tmp_path: Path) -> None:
-    """From then on it is held, where the log says so."""
+    """From then on it is held, where the log says so, but for the time in a full cluster's queue."""
     events = [
         app_start(),
         added("1", 8, info={"Request Time": (BEGAN + 3) * 1000}),
+        added("2", 3000, info={"Request Time": (BEGAN + 3) * 1000}),
         task("1", 9, 10),
-        app_end(10),
+        app_end(3600),
     ]
-    assert read(written(tmp_path, events)).executors[0].seconds == 7
+    assert [each.seconds for each in read(written(tmp_path, events)).executors] == [3597, 660]
 
 
 def test_spark_2(tmp_path: Path) -> None:

@@ -22,10 +22,16 @@ def load(*executors: tuple[float, float, float]) -> list[Any]:
     ]
 
 
+def all_of_them(*_: object) -> bool:
+    """None is on a spot VM."""
+    return True
+
+
 def test_what_is_always_there_is_worth_a_plan() -> None:
     """Two dollars an hour all the time, for 0.73 of them, and more in the evenings, which is not."""
     always = (0.0, 240.0, 2.0)
-    found = best_plan(load(always, *((24.0 * day + 18, 24.0 * day + 22, 5.0) for day in range(10))), 0.73)
+    evenings = ((24.0 * day + 18, 24.0 * day + 22, 5.0) for day in range(10))
+    found = best_plan(load(always, *evenings), 0.73, all_of_them)
     assert found is not None
     assert found.dollars_per_hour == pytest.approx(1.46)
     assert found.saving.middle == pytest.approx(0.27 * 2 * 240)
@@ -37,7 +43,7 @@ def test_what_is_always_there_is_worth_a_plan() -> None:
 def test_the_level_is_reached_for_that_share_of_the_time() -> None:
     """Three dollars for 20 of 24 hours, one else: a plan at 0.73 covers three, one at 0.9 covers one."""
     runs = load((0.0, 240.0, 1.0), *((24.0 * day, 24.0 * day + 20, 2.0) for day in range(10)))
-    high, low = best_plan(runs, 0.73), best_plan(runs, 0.9)
+    high, low = best_plan(runs, 0.73, all_of_them), best_plan(runs, 0.9, all_of_them)
     assert high is not None
     assert low is not None
     assert high.dollars_per_hour == pytest.approx(0.73 * 3)
@@ -48,7 +54,8 @@ def test_the_level_is_reached_for_that_share_of_the_time() -> None:
 def test_no_day_chooses_for_itself() -> None:
     """Where days differ, less is saved than with the level that is best for all of them."""
     rates = (4.0, 1.0, 4.0, 1.0, 4.0, 4.0, 4.0, 4.0, 4.0, 3.5)
-    found = best_plan(load(*((24.0 * day, 24.0 * day + 24, rate) for day, rate in enumerate(rates))), 0.6)
+    days = load(*((24.0 * day, 24.0 * day + 24, rate) for day, rate in enumerate(rates)))
+    found = best_plan(days, 0.6, all_of_them)
     assert found is not None
     assert found.error > 0.01
     assert found.saving.low < found.saving.middle < found.saving.high
@@ -65,4 +72,13 @@ def test_no_day_chooses_for_itself() -> None:
 )
 def test_no_plan_where_none_saves(executors: tuple[tuple[float, float, float], ...]) -> None:
     """No executors, fewer days than a week, half of each day, every other day."""
-    assert best_plan(load(*executors), 0.73) is None
+    assert best_plan(load(*executors), 0.73, all_of_them) is None
+
+
+def test_spot_vms_are_left_out() -> None:
+    """Two dollars an hour on demand, and three that a plan cannot cover."""
+    runs, spot = load((0.0, 240.0, 2.0)), load((0.0, 240.0, 3.0))
+    cheap = spot[0].application
+    found = best_plan([*runs, *spot], 0.73, lambda application, _: application is not cheap)
+    assert found is not None
+    assert found.dollars_per_hour == pytest.approx(1.46)

@@ -26,6 +26,7 @@ from daemon.cli import main
 from profiles.job_profile import load_profiles
 from profiles.workloads.workload_files import read_workload
 from tests.audit.made_logs import (
+    BEGAN,
     ETL,
     Event,
     added,
@@ -220,6 +221,36 @@ def test_scenarios() -> None:
     assert played["spot VMs, greedy"].dollars < 0.6 * played["shared VMs, greedy"].dollars
     assert played["fixed cluster"].idle_share > 0.9
     assert "spot VMs, greedy" in [each.subject for each in savings().changes if each.kind == "cluster"]
+
+
+@pytest.mark.parametrize(
+    ("vm_type", "price"), [("big", 0.4), ("big", 1.0), ("big", 3.0), ("not-listed", 3.0)]
+)
+def test_prices_alone_save_nothing(vm_type: str, price: float, tmp_path: Path) -> None:
+    """A VM that is full all the time costs the same when it is always there, whatever was paid for it."""
+    day = 86400
+    for number in range(8):
+        at = day * number
+        told = {
+            "STOKER_LAUNCHED_MS": str((BEGAN + at) * 1000),
+            "STOKER_VM_TYPE": vm_type,
+            "STOKER_VM_SHARE": "1.0",
+            "STOKER_VM_PRICE": str(price),
+        }
+        events = [
+            log_start(),
+            app_start("etl", at, app=f"app-{number}"),
+            added("1", at, cores=8, info={"Attributes": told}),
+            *(task("1", at + hour * 3600, at + (hour + 1) * 3600) for hour in range(24)),
+            app_end(at + day),
+        ]
+        written(tmp_path, events, f"app-{number}")
+    prices = Prices(HALF)
+    found = predict(costs_of(read_logs([str(tmp_path)]).applications, prices), prices)
+    assert found.logged == pytest.approx(8 * 24 * price)
+    (fixed,) = (each for each in found.played if each.scenario.name == "fixed cluster")
+    assert abs(fixed.saving.middle) < 0.01 * found.logged
+    assert not [each for each in found.changes if each.kind == "commitment" and price < 1.0]
 
 
 def test_files_are_what_simulate_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
