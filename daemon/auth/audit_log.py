@@ -25,8 +25,9 @@ _MOST_WAITING = 10_000
 _AT_ONCE = 32
 #: Seconds for which a record waits for more, so that the thread wakes up seldom while requests are many.
 _GATHERING = 0.05
-#: Refusals a second that are kept: a flood of them must not push everything else out of the files.
-_REFUSALS = 5.0
+#: Records a second that are kept of each caller's rejected requests, and of all of nobody known by method: a
+#: flood of them must not push everything else out of the files.
+_KEPT = 5.0
 #: The parts of a body that describe the request; nothing else of it is stored.
 _TOLD = (
     *("app", "appResource", "clientSparkVersion", "name", "type", "executors", "cpus", "memory"),
@@ -41,7 +42,7 @@ WHO, BODY = "stoker.who", "stoker.body"
 #: Name of a caller without a known token.
 NOBODY = "nobody known"
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_REFUSED = frozenset({401, 403, 421})
+_REFUSED, _REJECTED = frozenset({401, 403, 421}), 400
 #: A file is uploaded in many parts: the log records that all of it arrived, or that it could not.
 _FILES, _PART = "/v1/files/", 202
 #: Requests that change nothing: the drivers' messages every few seconds, and submissions that are only tried.
@@ -56,7 +57,7 @@ class Audit:
         self._journal = EventLog(path, size=size, earlier=earlier, without="they are nowhere else")
         self._waiting: queue.Queue[dict[str, Any] | None] = queue.Queue(_MOST_WAITING)
         self._dropped = 0
-        self._throttle = Throttle(_REFUSALS)
+        self._throttle = Throttle(_KEPT)
         self._writer = threading.Thread(target=self._write, name="audit", daemon=True)
         self._writer.start()
 
@@ -88,9 +89,11 @@ class Audit:
             "path": masked_text(scope["path"])[:_LONGEST],
             "status": status,
         }
-        if refused:
+        if status >= _REJECTED or who == NOBODY:
+            # Nobody known may do what needs no rights, such as to end a session that is none.
+            kind = f"refused {who}" if status >= _REJECTED else f"{scope['method']} by {who}"
             try:
-                record |= self._throttle(None, "", {"event": f"refused {who}"})
+                record |= self._throttle(None, "", {"event": kind})
             except structlog.DropEvent:
                 return
         whole = scope["path"].startswith(_QUEUES)

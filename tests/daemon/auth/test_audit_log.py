@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daemon.auth.audit_log import BODY, WHO, Audit
+from daemon.auth.audit_log import BODY, NOBODY, WHO, Audit
 from daemon.disk.event_log import EventLog
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
@@ -113,6 +113,29 @@ def test_a_flood_of_changes_that_a_user_may_not_make_pushes_nothing_out(log: Log
     assert (last["who"], last["status"]) == ("ben", 403)
 
 
+@pytest.mark.parametrize(
+    ("who", "method", "path", "status"),
+    [
+        (NOBODY, "DELETE", "/v1/session", 204),
+        (NOBODY, "PUT", "/v1/applications/x", 422),
+        (NOBODY, "POST", "/v1/submissions/kill/driver-1", 404),
+        (NOBODY, "POST", "/v1/nothing", 405),
+        ("rita", "DELETE", "/v1/jobs/job-1", 404),
+        ("rita", "POST", "/v1/jobs", 429),
+    ],
+)
+def test_a_flood_of_requests_that_change_nothing_pushes_nothing_out(
+    log: Log, who: str, method: str, path: str, status: int
+) -> None:
+    """However they are answered; a session that begins meanwhile is recorded."""
+    for _ in range(500):
+        log.audit.note({"method": method, "path": path, WHO: (who, "")}, status, "")
+    log.audit.note({"method": "POST", "path": "/v1/session", WHO: (NOBODY, "")}, 201, "")
+    *flood, last = log.records()
+    assert 0 < len(flood) < 90
+    assert (last["path"], last["status"]) == ("/v1/session", 201)
+
+
 def test_it_is_bounded(tmp_path: Path, scheduler: SmallScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond its size another file is begun, and so many are kept."""
     monkeypatch.setattr("daemon.auth.audit_log._AT_ONCE", 1)
@@ -158,7 +181,7 @@ def test_what_waits_is_written_to_the_last_line(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("daemon.auth.audit_log._AT_ONCE", 7)
     audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
     for n in range(1000):
-        audit.note({"method": "POST", "path": f"/{n}"}, 201, "")
+        audit.note({"method": "POST", "path": f"/{n}", WHO: ("ann", "")}, 201, "")
     audit.close()
     lines = (tmp_path / "audit.jsonl").read_text().splitlines()
     assert [json.loads(line)["path"] for line in lines] == [f"/{n}" for n in range(1000)]
