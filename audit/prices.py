@@ -59,7 +59,7 @@ class Prices:
         return next(known, "")
 
     def told(self, executor: Executor, name: str) -> float | None:
-        """Dollars an hour of the VM of that type as a daemon wrote them into the log; None where others count."""
+        """Dollars an hour of the VM of that type, by the daemon's log; None where others count."""
         told = executor.attributes
         return told.vm_price if told and told.vm_type == name and not self.vm_type else None
 

@@ -16,8 +16,9 @@ _MOST = 20
 def find_job(store: Store, permit: Permit, named: str) -> JobRecord:
     """The job with this id, or of this name among those that the asker may see; RejectedError.
 
-    Of several with one name it is the one that has not ended, or the newest where all have. Where several
-    have not ended, the name says too little: 409.
+    The asker's own come before others': nobody else's job is meant by a name that one of them has. Of several
+    it is the one that has not ended, or the newest where all have. Where several have not ended, the name
+    says too little: 409.
     """
     record = store.jobs.get(named)
     if record is None:
@@ -32,7 +33,8 @@ def _by_name(store: Store, permit: Permit, name: str) -> JobRecord | None:
     owners = permit.owners(())
     if not name or owners is None or job_number(name) is not None or unseen(name):
         return None
-    found = store.jobs.named(name, owners, _MOST)
+    own = store.jobs.named(name, (permit.person.name,), _MOST) if permit.person.name else []
+    found = own or store.jobs.named(name, owners, _MOST)
     going = [record for record in found if not record.ended]
     if len(going) > 1:
         ids = ", ".join(record.job.id for record in going[:5]) + (", ..." if len(going) > 5 else "")

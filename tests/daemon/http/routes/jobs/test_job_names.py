@@ -58,6 +58,17 @@ def test_of_several_the_one_that_goes_on_is_meant_or_none(daemon: Daemon, capsys
     assert find_job(store, permit, "etl").job.id == second
 
 
+def test_ones_own_job_comes_before_others_of_its_name(daemon: Daemon) -> None:
+    """Also when it is over and another's runs, for operators and where all see all."""
+    first, second = submitted(daemon, "etl", owner="ann"), submitted(daemon, "etl", owner="bob")
+    store = daemon.cast.store
+    daemon.cast.put(first, "finished", "", finished_at=time.time())
+    for role in ("submit", "operate"):
+        assert find_job(store, Permit(Person("ann", role)), "etl").job.id == first
+        assert find_job(store, Permit(Person("bob", role)), "etl").job.id == second
+        assert find_job(store, Permit(Person("cid", role), changes=False), "etl").job.id == second
+
+
 def test_one_that_goes_on_is_found_behind_any_number_that_ended(daemon: Daemon) -> None:
     """Those that have not ended come first, then the newest, however many there are of a name."""
     store, permit = daemon.cast.store, Permit()
