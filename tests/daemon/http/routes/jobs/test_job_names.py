@@ -89,3 +89,7 @@ def test_names_of_others_are_not_there(daemon: Daemon) -> None:
         find_job(daemon.cast.store, bob, "secret")
     assert refused.value.status == 404
     assert find_job(daemon.cast.store, Permit(), "secret").job.owner == "ann"
+    submitted(daemon, "secret", owner="ann")
+    with pytest.raises(RejectedError) as refused:
+        find_job(daemon.cast.store, bob, "secret")
+    assert refused.value.status == 404, "nor how many there are"
