@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stoker.bounded_read import read_bounded
 
@@ -27,6 +27,13 @@ _OPTIONAL = ("spot_price_per_hour", "gpus")
 
 class PriceError(ReportedError, ValueError):
     """An executor without a price; the text says what to add."""
+
+
+class LoggedPrice(NamedTuple):
+    """Dollars an hour of a VM and an executor's share of it, as a daemon wrote them into a log."""
+
+    per_hour: float
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +65,18 @@ class Prices:
         known = (name for name in (launched, application.vm_type) if self.table.type_named(name))
         return next(known, "")
 
-    def told(self, executor: Executor, name: str) -> float | None:
-        """Dollars an hour of the VM of that type, by the daemon's log; None where others count."""
+    def logged(self, executor: Executor, name: str) -> LoggedPrice | None:
+        """The price in the log for an executor on a VM of that type; None where the list's counts."""
         told = executor.attributes
-        return told.vm_price if told and told.vm_type == name and not self.vm_type else None
+        if told is None or told.vm_price is None or told.vm_type != name or self.vm_type:
+            return None
+        return LoggedPrice(told.vm_price, told.vm_share)
 
     def is_on_demand(self, application: LoggedApplication, executor: Executor) -> bool:
         """Whether its VM costs the list's price on demand, as far as the log tells; plans are for these."""
         name = self.type_of(application, executor)
-        told, listed = self.told(executor, name), self.table.type_named(name) if name else None
-        return told is None or listed is None or told >= _ON_DEMAND * listed.price_per_hour
+        logged, listed = self.logged(executor, name), self.table.type_named(name) if name else None
+        return logged is None or listed is None or logged.per_hour >= _ON_DEMAND * listed.price_per_hour
 
     def per_hour(self, application: LoggedApplication, executor: Executor) -> float:
         """Dollars an hour of an executor; PriceError when the list has no price for it.
@@ -77,8 +86,8 @@ class Prices:
         may differ in it, on demand and spot.
         """
         name = self.type_of(application, executor)
-        if (price := self.told(executor, name)) is not None and executor.attributes:
-            return price * executor.attributes.vm_share
+        if (logged := self.logged(executor, name)) is not None:
+            return logged.per_hour * logged.share
         vm = self.table.type_named(name) if name else None
         if vm is not None:
             return vm.price_per_hour * _share(executor, vm, name)

@@ -76,6 +76,7 @@ class Audit:
         who, token = scope.get(WHO, (NOBODY, ""))
         changing = scope["method"] in _CHANGING
         refused = status in _REFUSED
+        rejected = status >= _REJECTED
         part = status == _PART and scope["path"].startswith(_FILES)
         unchanging = part or scope["path"].endswith(_UNCHANGING)
         if not refused and (not changing or unchanging):
@@ -89,9 +90,9 @@ class Audit:
             "path": masked_text(scope["path"])[:_LONGEST],
             "status": status,
         }
-        if status >= _REJECTED or who == NOBODY:
+        if rejected or who == NOBODY:
             # Nobody known may do what needs no rights, such as to end a session that is none.
-            kind = f"refused {who}" if status >= _REJECTED else f"{scope['method']} by {who}"
+            kind = f"refused {who}" if rejected else f"{scope['method']} by {who}"
             try:
                 record |= self._throttle(None, "", {"event": kind})
             except structlog.DropEvent:

@@ -227,7 +227,7 @@ def test_scenarios() -> None:
     ("vm_type", "price"), [("big", 0.4), ("big", 1.0), ("big", 3.0), ("not-listed", 3.0)]
 )
 def test_prices_alone_save_nothing(vm_type: str, price: float, tmp_path: Path) -> None:
-    """A VM that is full all the time costs the same when it is always there, whatever was paid for it."""
+    """A VM that is full all the time costs the same when it is always there, at any price."""
     day = 86400
     for number in range(8):
         at = day * number
