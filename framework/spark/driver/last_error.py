@@ -32,8 +32,10 @@ _JAVA = re.compile(
     rf'(?:Caused by: |: |Exception in thread "[^"]{{0,200}}" )?({_NAME}(?:Error|Exception)\b.*)'
 )
 _CAUSE = "Caused by: "
+#: The frames of an exception of Java.
+_AT = re.compile(r"\s+at [\w.$/]|\s+\.\.\. \d+ more")
 _STACK = re.compile(
-    r"\s+at [\w.$/]|\s+\.\.\. \d+ more|JVM stacktrace:|Traceback |(?:During handling|The above)|Exception |"
+    rf"{_AT.pattern}|JVM stacktrace:|Traceback |(?:During handling|The above)|Exception |"
     r"\S+:\d+: \w{1,50}Warning: "
 )
 #: Lines of an exception's message that are looked at.
@@ -41,8 +43,6 @@ _MESSAGE = 50
 #: Lines before a traceback of an error that ended nothing.
 _IGNORED = re.compile(r"Exception ignored in|Error in atexit|--- Logging error ---")
 _IN_THREAD = "Exception in thread "
-#: The end of an exception of Java.
-_AT = re.compile(r"\s+at [\w.$/]|\s+\.\.\. \d+ more")
 _CRASH = re.compile(
     r"(?:# +)?(A fatal error has been detected by the Java Runtime Environment:|"
     r"There is insufficient memory for the Java Runtime|Terminating due to java\.lang\.OutOfMemoryError.*|"
@@ -199,7 +199,7 @@ def _java(lines: Sequence[str]) -> str | None:
 
 def _plain(lines: Sequence[str]) -> str:
     for line in reversed(lines):
-        logged = _LOGGED.match(line)
-        if line.strip() and not _MINOR.match(line) and (logged is None or logged[1] in ("ERROR", "FATAL")):
+        if line.strip() and not _is_minor(line):
+            logged = _LOGGED.match(line)
             return line[logged.end() :] if logged else line.strip()
     return ""
