@@ -41,19 +41,18 @@ private class PatientScheduler(sc: SparkContext) extends TaskSchedulerImpl(sc) {
     // The backend may make offers by a clock of its own before it is set here.
     enough = enough || (backend != null && backend.isReady())
     if (!enough) Seq.empty
-    else {
-      val (first, rest) = if (packs) packed(offers) else (offers, IndexedSeq.empty)
+    else packed(offers) match {
       // The rest gets what the first may not run, such as tasks whose data is elsewhere.
-      if (rest.isEmpty) super.resourceOffers(offers, all)
-      else super.resourceOffers(first, false) ++ super.resourceOffers(rest, false)
+      case Some((first, rest)) => super.resourceOffers(first, false) ++ super.resourceOffers(rest, false)
+      case None => super.resourceOffers(offers, all)
     }
   }
 
-  /** The offers that hold all tasks that may start now, and the others; none of those for tasks that start together. */
-  private def packed(offers: IndexedSeq[WorkerOffer]): (IndexedSeq[WorkerOffer], IndexedSeq[WorkerOffer]) = {
-    val sets = rootPool.getSortedTaskSetQueue.filterNot(_.isZombie)
-    val waiting = sets.map(set => math.max(set.numTasks - set.tasksSuccessful - set.runningTasks, 0)).sum
-    if (waiting == 0 || offers.size < 2 || sets.exists(_.isBarrier)) (offers, IndexedSeq.empty)
+  /** Offers that hold all tasks that may start now, and the others; None where none are, or tasks start together. */
+  private def packed(offers: IndexedSeq[WorkerOffer]): Option[(IndexedSeq[WorkerOffer], IndexedSeq[WorkerOffer])] = {
+    lazy val sets = rootPool.getSortedTaskSetQueue.filterNot(_.isZombie)
+    lazy val waiting = sets.map(set => math.max(set.numTasks - set.tasksSuccessful - set.runningTasks, 0)).sum
+    if (!packs || offers.size < 2 || waiting == 0 || sets.exists(_.isBarrier)) None
     else {
       val running = runningTasksByExecutors
       val order = Packing.order(
@@ -62,8 +61,7 @@ private class PatientScheduler(sc: SparkContext) extends TaskSchedulerImpl(sc) {
         offers.map(offer => running.getOrElse(offer.executorId, 0)).toArray)
       val sorted = order.toIndexedSeq.map(offers)
       val held = sorted.scanLeft(0)((sum, offer) => sum + (offer.cores / CPUS_PER_TASK).toInt)
-      val needed = held.indexWhere(_ >= waiting)
-      if (needed < 0) (offers, IndexedSeq.empty) else sorted.splitAt(needed)
+      Some(held.indexWhere(_ >= waiting)).filter(needed => 0 <= needed && needed < sorted.size).map(sorted.splitAt)
     }
   }
 }
