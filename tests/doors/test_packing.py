@@ -49,7 +49,7 @@ _SETTINGS = {**QUICK_JAVA, "spark.dynamicAllocation.executorIdleTimeout": "3s"}
 
 @pytest.mark.slow
 def test_tasks_leave_executors_idle_that_are_not_needed(daemon: Daemon) -> None:
-    """Those are given back, the others go on; first of all those go whose VM is empty then."""
+    """Those are given back, the others go on; the last ones in order are alone on their VM."""
     app = daemon.new_folder() / "few.py"
     app.write_text(_APP)
     spec = {"app": str(app), "executors": {"max": 3, "initial": 3}, "cpus": 1.0, "conf": _SETTINGS}

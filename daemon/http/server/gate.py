@@ -284,7 +284,7 @@ def _place(scope: Scope) -> str:
 
 
 def _sender(scope: Scope) -> str:
-    """The user among whose bytes the body of a request counts: no user has a name with blanks."""
+    """The user that the bytes of a request's body count for: no user has a name with blanks."""
     permit: Permit | None = scope.get(PERMIT)
     return f"{_BY_KEY} from {_place(scope)}" if permit is None else permit.person.name
 
