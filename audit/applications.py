@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from audit.executor_memory import memory_of
 from audit.executor_use import NEVER, CoreUse, Idle, TaskArrays, idles, uses, warmings
 from conf.util.counted import counted
@@ -99,7 +101,7 @@ class Stage:
     completed_at: float
     task_seconds: float
     longest_task: float
-    #: Cores that its tasks took at once, at most; by the executors' cores.
+    #: Cores that each of its tasks took, by its resource profile.
     cpus_per_task: float
     #: Of the task seconds, those in which executors warmed up: each of them for itself.
     warming_seconds: float = 0.0
@@ -186,6 +188,14 @@ def read_application(lines: EventLines, name: str) -> LoggedApplication:
         raise EventLogError(str(error) or type(error).__name__) from error
 
 
+@dataclass(frozen=True, slots=True)
+class _ResourceProfile:
+    """A resource profile: requests for an executor, and cores for each task; 0 where it names none."""
+
+    executor: Event
+    task_cpus: float
+
+
 @dataclass(slots=True)
 class _Span:
     id: str
@@ -204,6 +214,7 @@ class _Span:
 class _StageSums:
     number: int
     name: str = ""
+    profile: int = 0
     submitted: float = 0.0
     completed: float = 0.0
     tasks: int = 0
@@ -223,7 +234,7 @@ class _Reading:
     ended: float | None = None
     last: float = 0.0  # of its work
     conf: dict[str, str] = field(default_factory=dict)
-    profiles: dict[int, Event] = field(default_factory=dict)
+    profiles: dict[int, _ResourceProfile] = field(default_factory=dict)
     spans: dict[str, _Span] = field(default_factory=dict)
     over: list[_Span] = field(default_factory=list)
     stages: dict[tuple[int, int], _StageSums] = field(default_factory=dict)
@@ -281,11 +292,12 @@ class _Reading:
         started = self.start["Timestamp"] / _MS
         spans = self._all_spans(notes)
         ended = self._end(started, spans)
-        tasks = TaskArrays.of(self.task_of, self.launched, self.finished, self.done)
-        task_cpus = _number(self.conf.get("spark.task.cpus"), 1.0)
+        cpus = self._task_cpus()
+        by_task = np.array(list(cpus.values()))[np.array(self.stage_of, np.int64)]
+        tasks = TaskArrays.of(self.task_of, self.launched, self.finished, self.done, by_task)
         if ended - started > _LONGEST_RUN:
             raise EventLogError(f"its times are {(ended - started) / 86_400:,.0f} days apart")
-        executors = tuple(self._executors(spans, tasks, started, ended, task_cpus, notes))
+        executors = tuple(self._executors(spans, tasks, started, ended, notes))
         for each in executors:
             if not (0 <= each.cores <= _MOST_CORES and 0 < each.memory_mib <= _MOST_MEMORY):
                 raise EventLogError(
@@ -313,7 +325,7 @@ class _Reading:
             cut_short=self.ended is None or bool(lines.lost),
             dynamic=self.conf.get("spark.dynamicAllocation.enabled", "").lower() == "true",
             executors=executors,
-            stages=tuple(self._stages(task_cpus)),
+            stages=tuple(self._stages(cpus)),
             input_mib=self.mib["input"],
             shuffle_mib=self.mib["shuffle"],
             spilled_mib=self.mib["spilled"],
@@ -355,7 +367,6 @@ class _Reading:
         tasks: TaskArrays,
         started: float,
         ended: float,
-        task_cpus: float,
         notes: list[str],
     ) -> Iterable[Executor]:
         when: list[tuple[float, float]] = []
@@ -376,14 +387,15 @@ class _Reading:
             notes.append(
                 f"times of {counted(other_clock, 'executor')} outside of the application's: taken from tasks"
             )
-        held = [span.cores or float(tasks.most_at_once(n)) * task_cpus for n, span in enumerate(spans)]
-        used, idle = uses(tasks, when, held, task_cpus), idles(tasks, when)
+        usual = self._usual_task_cpus()
+        held = [span.cores or tasks.most_cpus(number) or usual for number, span in enumerate(spans)]
+        used, idle = uses(tasks, when, held), idles(tasks, when)
         for span, (added, removed), cores, use, out in zip(spans, when, held, used, idle, strict=True):
             yield Executor(
                 id=span.id,
                 host=span.host,
                 cores=cores,
-                memory_mib=memory_of(span.id, self.conf, self.profiles.get(span.profile)),
+                memory_mib=memory_of(span.id, self.conf, self._requests(span)),
                 gpus=span.gpus,
                 added_at=added,
                 removed_at=removed,
@@ -394,7 +406,20 @@ class _Reading:
                 attributes=span.attributes,
             )
 
-    def _stages(self, task_cpus: float) -> Iterable[Stage]:
+    def _requests(self, span: _Span) -> Event | None:
+        profile = self.profiles.get(span.profile)
+        return profile.executor if profile else None
+
+    def _usual_task_cpus(self) -> float:
+        return _number(self.conf.get("spark.task.cpus"), 1.0)
+
+    def _task_cpus(self) -> dict[tuple[int, int], float]:
+        """Cores that a task takes, by stage in the order of their numbers."""
+        usual = self._usual_task_cpus()
+        asked = {number: profile.task_cpus or usual for number, profile in self.profiles.items()}
+        return {stage: asked.get(sums.profile, usual) for stage, sums in self.stages.items()}
+
+    def _stages(self, cpus: Mapping[tuple[int, int], float]) -> Iterable[Stage]:
         """Stages that ran; a stage that was skipped has no tasks."""
         warm = warmings(self.stage_of, self.task_of, self.launched, self.finished, len(self.stages))
         for (number, attempt), sums in sorted(self.stages.items()):
@@ -408,7 +433,7 @@ class _Reading:
                     completed_at=max(sums.completed, sums.last),
                     task_seconds=sums.seconds,
                     longest_task=sums.longest,
-                    cpus_per_task=task_cpus,
+                    cpus_per_task=cpus[number, attempt],
                     warming_seconds=float(warm[sums.number]),
                 )
 
@@ -435,7 +460,10 @@ def _note_environment(reading: _Reading, event: Event) -> None:
 
 
 def _note_profile(reading: _Reading, event: Event) -> None:
-    reading.profiles[int(event["Resource Profile Id"])] = event["Executor Resource Requests"]
+    tasks = event.get("Task Resource Requests", {}).get("cpus", {}).get("Amount", 0.0)
+    reading.profiles[int(event["Resource Profile Id"])] = _ResourceProfile(
+        event["Executor Resource Requests"], amount_of(tasks)
+    )
 
 
 def _note_added(reading: _Reading, event: Event) -> None:
@@ -475,6 +503,7 @@ def _note_stage(reading: _Reading, event: Event) -> None:
     info = event["Stage Info"]
     sums = reading.stage(info["Stage ID"], info["Stage Attempt ID"])
     sums.name = str(info["Stage Name"])
+    sums.profile = int(info.get("Resource Profile Id", 0))
     sums.submitted = time_of(info.get("Submission Time") or 0)
     sums.completed = time_of(info.get("Completion Time") or 0)
     reading.work(max(sums.submitted, sums.completed))

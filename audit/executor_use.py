@@ -69,16 +69,22 @@ _FLAT = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskArrays:
-    """The tasks of an application, [T]: number of the executor, seconds of launch and end, and success."""
+    """Tasks of an application, [T]: number of the executor, seconds of launch and end, success, and cores."""
 
     executor: NDArray[np.int64]
     launched: FloatArray
     finished: FloatArray
     done: NDArray[np.bool_]
+    cpus: FloatArray
 
     @classmethod
     def of(
-        cls, executor: "array[int]", launched: "array[float]", finished: "array[float]", done: "array[int]"
+        cls,
+        executor: "array[int]",
+        launched: "array[float]",
+        finished: "array[float]",
+        done: "array[int]",
+        cpus: FloatArray,
     ) -> "TaskArrays":
         """Tasks by executor, then by launch."""
         values = (
@@ -86,6 +92,7 @@ class TaskArrays:
             np.array(launched, np.float64),
             np.array(finished, np.float64),
             np.array(done, np.bool_),
+            cpus,
         )
         order = np.lexsort((values[1], values[0]))
         return cls(*(value[order] for value in values))
@@ -107,26 +114,25 @@ class TaskArrays:
             return None, None
         return float(own.launched[0]), float(own.finished.max())
 
-    def most_at_once(self, number: int) -> int:
-        """The most tasks of the executor that ran at once; 1 without tasks."""
+    def most_cpus(self, number: int) -> float:
+        """The most cores that the executor's tasks took at once; 0 without tasks."""
         own = self.of_executor(number)
         if not len(own.launched):
-            return 1
+            return 0.0
         times = np.concatenate((own.launched, own.finished))
-        steps = np.repeat((1, -1), len(own.launched))
-        return max(1, int(np.cumsum(steps[np.lexsort((steps, times))]).max()))
+        steps = np.concatenate((own.cpus, -own.cpus))
+        return max(float(own.cpus.max()), float(np.cumsum(steps[np.lexsort((steps, times))]).max()))
 
 
 def uses(
     tasks: TaskArrays,
     spans: Sequence[tuple[float, float]],
     cores: Sequence[float],
-    task_cpus: float,
 ) -> list[CoreUse]:
-    """What each executor did with its `cores` between its `spans`, seconds; each task takes `task_cpus`."""
+    """What each executor did with its `cores` between its `spans`, seconds."""
     begins, ends = _union(tasks.launched, tasks.finished)
     return [
-        _use(tasks.of_executor(number), span, cores[number], task_cpus, begins, ends)
+        _use(tasks.of_executor(number), span, cores[number], begins, ends)
         for number, span in enumerate(spans)
     ]
 
@@ -231,7 +237,6 @@ def _use(
     own: TaskArrays,
     span: tuple[float, float],
     cores: float,
-    task_cpus: float,
     begins: FloatArray,
     ends: FloatArray,
 ) -> CoreUse:
@@ -245,8 +250,8 @@ def _use(
         return CoreUse(start=cores * (last - added), tail=cores * (removed - last))
     first = min(max(float(own.launched[0]), added), removed)
     begin, end = np.clip(own.launched, added, removed), np.clip(own.finished, added, removed)
-    taken = (end - begin) * task_cpus
-    times, busy = _busy(begin, end, task_cpus, cores)
+    taken = (end - begin) * own.cpus
+    times, busy = _busy(begin, end, own.cpus, cores)
     occupied = float(busy @ np.diff(times)) if len(times) > 1 else 0.0
     asked = float(taken.sum())
     failed = occupied * float(taken[~own.done].sum()) / asked if asked > 0 else 0.0
@@ -260,10 +265,10 @@ def _use(
 
 
 def _busy(
-    begin: FloatArray, end: FloatArray, task_cpus: float, cores: float
+    begin: FloatArray, end: FloatArray, cpus: FloatArray, cores: float
 ) -> tuple[FloatArray, FloatArray]:
     """The times at which the number of busy cores changes, and that number between them."""
     times = np.concatenate((begin, end))
-    steps = np.repeat((task_cpus, -task_cpus), len(begin))
+    steps = np.concatenate((cpus, -cpus))
     order = np.argsort(times, kind="stable")
     return times[order], np.minimum(np.cumsum(steps[order])[:-1], cores)

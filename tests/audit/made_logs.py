@@ -94,7 +94,9 @@ def task(
     }
 
 
-def stage(number: int, begin: float, end: float, name: str = "count at /home/ann/etl.py:3") -> Event:
+def stage(
+    number: int, begin: float, end: float, name: str = "count at /home/ann/etl.py:3", profile: int = 0
+) -> Event:
     """A stage that is over."""
     return {
         "Event": "SparkListenerStageCompleted",
@@ -104,6 +106,7 @@ def stage(number: int, begin: float, end: float, name: str = "count at /home/ann
             "Stage Name": name,
             "Submission Time": ms(begin),
             "Completion Time": ms(end),
+            "Resource Profile Id": profile,
         },
     }
 

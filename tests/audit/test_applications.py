@@ -99,6 +99,32 @@ def test_a_resource_profile_and_gpus(tmp_path: Path) -> None:
     assert (executor.memory_mib, executor.gpus) == (4608, 2)
 
 
+def test_cores_of_tasks_by_the_profile_of_their_stage(tmp_path: Path) -> None:
+    """Stages ask for their own cores a task: four tasks of two cores fill eight, and nothing waits."""
+    profile = {
+        "Event": "SparkListenerResourceProfileAdded",
+        "Resource Profile Id": 1,
+        "Executor Resource Requests": {},
+        "Task Resource Requests": {"cpus": {"Resource Name": "cpus", "Amount": 2.0}},
+    }
+    events = (
+        *(log_start(), environment(executor__memory="1g"), app_start(), profile, added("1", 0, 8)),
+        *(task("1", 0, 10) for _ in range(8)),
+        stage(0, 0, 10),
+        *(task("1", 10, 20, stage=1) for _ in range(4)),
+        stage(1, 10, 20, profile=1),
+        app_end(20),
+    )
+    app = read(written(tmp_path, events))
+    assert [each.cpus_per_task for each in app.stages] == [1.0, 2.0]
+    assert app.executors[0].use == CoreUse(work=160.0)
+    # Without an event of its executor, its cores are those that its tasks took at once.
+    unseen = read(
+        written(tmp_path, [event for event in events if event["Event"] != "SparkListenerExecutorAdded"])
+    )
+    assert unseen.executors[0].cores == 8.0
+
+
 def test_a_log_that_ends_early(tmp_path: Path) -> None:
     """It counts until its last event; half a line, and lines that are none, are left out and counted."""
     text = text_of(ETL[:-2])
