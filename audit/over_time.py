@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.costs import Costs
+from audit.held_amounts import held_until
 
 FloatArray = NDArray[np.float64]
 
@@ -38,11 +39,6 @@ def cores_over_time(costs: Costs, steps: int = 240) -> CoresOverTime | None:
 
 def _mean_between(begins: FloatArray, ends: FloatArray, amount: FloatArray, edges: FloatArray) -> FloatArray:
     """The mean sum of an amount in each step between `edges`, of what is there from begins to ends."""
-    times = np.concatenate((begins, ends))
-    order = np.argsort(times, kind="stable")
-    times, level = times[order], np.cumsum(np.concatenate((amount, -amount))[order])
-    held = np.concatenate(([0.0], np.cumsum(level[:-1] * np.diff(times))))
-    place = np.clip(np.searchsorted(times, edges, "right") - 1, 0, None)
-    until = held[place] + level[place] * (edges - times[place])
-    means: FloatArray = np.maximum(np.diff(until) / np.maximum(np.diff(edges), 1e-9), 0.0)
+    held = np.diff(held_until(begins, ends, amount, edges))
+    means: FloatArray = np.maximum(held / np.maximum(np.diff(edges), 1e-9), 0.0)
     return means

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,6 +78,18 @@ class Prices:
         logged, listed = self.logged(executor, name), self.table.type_named(name) if name else None
         return logged is None or listed is None or logged.per_hour >= _ON_DEMAND * listed.price_per_hour
 
+    def per_hour_with_memory(
+        self, application: LoggedApplication, executor: Executor, memory_mib: int
+    ) -> float:
+        """Dollars an hour of an executor with so much memory; as now where the list lacks its VM's size."""
+        other = replace(executor, memory_mib=memory_mib)
+        told, name = executor.attributes, self.type_of(application, executor)
+        if told is not None and told.vm_type == name:
+            vm = self.table.type_named(name)
+            ratio = 1.0 if vm is None else _computed_share(other, vm) / _computed_share(executor, vm)
+            other = replace(other, attributes=replace(told, vm_share=min(1.0, told.vm_share * ratio)))
+        return self.per_hour(application, other)
+
     def per_hour(self, application: LoggedApplication, executor: Executor) -> float:
         """Dollars an hour of an executor; PriceError when the list has no price for it.
 
@@ -107,6 +119,10 @@ class Prices:
 def _share(executor: Executor, vm: VmPrice, name: str) -> float:
     if executor.attributes and executor.attributes.vm_type == name:
         return executor.attributes.vm_share
+    return _computed_share(executor, vm)
+
+
+def _computed_share(executor: Executor, vm: VmPrice) -> float:
     gpus = vm.resources.get("gpus", 0.0)
     shares = (
         executor.cores / vm.cpus,

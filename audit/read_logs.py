@@ -36,6 +36,8 @@ class ReadLogs:
     packed_bytes: int
     log_bytes: int
     seconds: float
+    #: Applications that ended before were left out, seconds since the epoch; None where all are wanted.
+    since: float | None = None
 
 
 def read_logs(
@@ -74,6 +76,7 @@ def read_logs(
         found.size,
         sum(each.log_bytes for each in kept),
         time.perf_counter() - began,
+        since,
     )
 
 

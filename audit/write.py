@@ -47,6 +47,7 @@ def to_json(
         "prices": {"name": audit.prices.name, "source": audit.prices.table.source},
         "priced_by_cores_and_memory": costs.without_type,
         "without_executors": costs.without_executors,
+        **_before(audit),
         "total": _line(costs.total),
         "by": {key: [_line(line) for line in costs.by(key)] for key in by},
         "each": [_application(each) for each in costs.each],
@@ -55,8 +56,17 @@ def to_json(
     }
 
 
+def _before(audit: AuditResult) -> dict[str, Any]:
+    """Applications that began before `--since` and are counted whole, with their dollars until then."""
+    if audit.read.since is None:
+        return {}
+    number, dollars = audit.costs.before(audit.read.since)
+    since = datetime.fromtimestamp(audit.read.since, UTC).isoformat()
+    return {"since": since, "began_before_since": number, "dollars_before_since": round(dollars, _DIGITS)}
+
+
 def write_csv(costs: Costs, by: str, out: TextIO) -> None:
-    """The costs by a key of `KEYS` as a table for spreadsheets."""
+    """The costs by a key of `KEYS`, or by day, as a table for spreadsheets."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
         [by, "runs", "dollars", *CAUSES, "seconds", "core_seconds", "spilled_mib", "failed_tasks"]
@@ -185,7 +195,7 @@ def _application(cost: ApplicationCost) -> dict[str, Any]:
         "log": of.log,
         "id": of.id,
         "attempt": of.attempt,
-        **{key: name(of) for key, name in KEYS.items() if key not in ("log", "day", "type")},
+        **{key: name(of) for key, name in KEYS.items() if key not in ("log", "type")},
         "started_at": datetime.fromtimestamp(of.started_at, UTC).isoformat(),
         "seconds": round(of.seconds, 3),
         "spark": of.spark_version,

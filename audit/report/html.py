@@ -45,6 +45,7 @@ def report(audit: AuditResult) -> str:
         width=WIDTH,
         begins=_day(min(each.started_at for each in applications)),
         ends=_day(max(each.ended_at for each in applications)),
+        before=None if read.since is None else costs.before(read.since),
         unread=read.unread[:_UNREAD],
         unread_more=max(0, len(read.unread) - _UNREAD),
         cut_short=sum(each.cut_short and not each.lost_parts for each in applications),

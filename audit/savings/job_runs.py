@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from audit.applications import Executor, LoggedApplication, Stage
 from audit.costs import ApplicationCost
+from audit.held_amounts import held_until
 from audit.names import type_of
 from audit.prices import Prices
 from profiles.workloads.workload import MOST
@@ -184,7 +185,7 @@ def _groups(application: LoggedApplication) -> StageGroups:
     work = np.array([sum(s.task_seconds * s.cpus_per_task for _, s in group) for group in found])
     tasks = np.array([sum(s.tasks for _, s in group) for group in found], np.float64)
     width = np.array([sum(s.tasks * s.cpus_per_task for _, s in group) for group in found])
-    present = _integral(application.executors, ends) - _integral(application.executors, begins)
+    present = _core_seconds(application.executors, ends) - _core_seconds(application.executors, begins)
     longest = [max(group, key=lambda pair: pair[1].longest_task) for group in found]
     return StageGroups(
         seconds=seconds,
@@ -202,16 +203,7 @@ def _lasted(stage: Stage) -> bool:
     return stage.completed_at > stage.submitted_at
 
 
-def _integral(executors: Sequence[Executor], at: FloatArray) -> FloatArray:
+def _core_seconds(executors: Sequence[Executor], at: FloatArray) -> FloatArray:
     """Core-seconds that were held until each of these times."""
-    if not len(at):
-        return at
-    times = np.array([[each.added_at, each.removed_at] for each in executors]).reshape(-1)
-    steps = np.array([[each.cores, -each.cores] for each in executors]).reshape(-1)
-    order = np.argsort(times, kind="stable")
-    times, level = times[order], np.cumsum(steps[order])
-    held = np.concatenate(([0.0], np.cumsum(level[:-1] * np.diff(times))))
-    place = np.clip(np.searchsorted(times, at, "right") - 1, 0, None)
-    inside = np.where(at > times[0], level[place] * (at - times[place]), 0.0)
-    found: FloatArray = held[place] + inside
-    return found
+    times = np.array([[each.added_at, each.removed_at] for each in executors]).reshape(-1, 2)
+    return held_until(times[:, 0], times[:, 1], np.array([each.cores for each in executors]), at)

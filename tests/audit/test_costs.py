@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from audit.costs import costs_of
@@ -9,7 +10,18 @@ from audit.prices import PriceError, Prices, load_prices
 from conf.loader import ConfigError
 from conf.schema.prices import PriceList, VmPrice
 from profiles.executor_attributes import ExecutorAttributes
-from tests.audit.made_logs import BEGAN, ETL, added, app_end, app_start, environment, read, task, written
+from tests.audit.made_logs import (
+    BEGAN,
+    ETL,
+    added,
+    app_end,
+    app_start,
+    environment,
+    read,
+    removed,
+    task,
+    written,
+)
 
 #: A VM of 4 cores and 8 GiB that costs 3.6 dollars an hour: a tenth of a cent a second.
 LIST = PriceList(types={"big": VmPrice(cpus=4, memory=8192, price_per_hour=3.6)})
@@ -104,6 +116,22 @@ def test_the_price_that_a_daemon_wrote(tmp_path: Path) -> None:
         assert dollars(nonsense) == pytest.approx(10 * 0.001 * 0.1)
 
 
+def test_other_memory_on_a_vm_of_which_the_log_has_a_share(tmp_path: Path) -> None:
+    """The share shrinks with the memory until cores are the larger part; without the VM's size it stays."""
+
+    def dollars(vm_type: str, memory: int) -> float:
+        told = ExecutorAttributes(BEGAN + 2, vm_type, 0.75, 2.0).variables
+        info = {name.removeprefix("SPARK_EXECUTOR_ATTRIBUTE_"): text for name, text in told.items()}
+        log = [app_start(), added("1", 8, cores=1, info={"Attributes": info}), app_end(12)]
+        app = read(
+            written(tmp_path, [environment(executor__memory="5g", executor__memoryOverhead="1g"), *log])
+        )
+        return Prices(LIST).per_hour_with_memory(app, app.executors[0], memory)
+
+    assert [dollars("big", memory) for memory in (6144, 4096, 1024)] == pytest.approx([1.5, 1.0, 0.5])
+    assert dollars("not-listed", 1024) == pytest.approx(1.5)
+
+
 def test_sums(tmp_path: Path) -> None:
     """By application, user, queue and day; several attempts are one application."""
     first = written(tmp_path, ETL, "app-1.1")
@@ -117,6 +145,30 @@ def test_sums(tmp_path: Path) -> None:
     assert [line.key for line in costs.by("day")] == ["2026-11-01", "2026-11-02"]
     assert [line.key for line in costs.by("user")] == ["ann"]
     assert sum(line.total for line in costs.by("day")) == pytest.approx(costs.total.total)
+
+
+def test_a_run_of_several_days_is_split_at_midnight(tmp_path: Path) -> None:
+    """As the daemon's bill: each day has its own dollars, and all days together the run's."""
+    day = 86_400
+    log = (
+        *(environment(executor__memory="1g"), app_start(at=day // 2), added("1", day // 2)),
+        *(added("2", 2 * day), task("1", day, day + 50), removed("1", 2.5 * day), removed("2", 2.5 * day)),
+        app_end(2.75 * day),
+    )
+    costs = costs_of([read(written(tmp_path, log))], Prices(LIST, "big"))
+    days = costs.by("day")
+    assert [(line.key[-2:], line.count, line.seconds / day) for line in days] == [
+        ("01", 1, 0.5),
+        ("02", 1, 1.0),
+        ("03", 1, 0.75),
+    ]
+    whole = costs.total
+    assert [line.total / whole.total for line in days] == pytest.approx([0.2, 0.4, 0.4])
+    assert np.sum([line.dollars for line in days], axis=0) == pytest.approx(np.array(whole.dollars))
+    assert np.sum([line.core_seconds for line in days], axis=0) == pytest.approx(np.array(whole.core_seconds))
+    assert sum(line.paid_memory_seconds for line in days) == pytest.approx(whole.paid_memory_seconds)
+    assert costs.before(BEGAN + day) == (1, pytest.approx(whole.total * 0.2))
+    assert costs.before(BEGAN) == (0, 0.0)
 
 
 def test_without_executors(tmp_path: Path) -> None:

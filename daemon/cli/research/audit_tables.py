@@ -114,6 +114,8 @@ def _cautions(audit: AuditResult) -> Iterator[str]:
     logs = counted(len(costs.each), "log")
     if costs.without_type:
         yield f"without a VM type: {costs.without_type} of {logs}, priced by cores and memory (--vm TYPE)"
+    if read.since is not None and (before := costs.before(read.since))[0]:
+        yield f"began before --since: {before[0]} of {logs}, counted whole ({money(before[1])} of it before)"
     if costs.without_executors:
         yield f"without an executor: {costs.without_executors} of {logs}, at no cost here"
     lost = [f"{each.log} ({', '.join(each.lost_parts)})" for each in read.applications if each.lost_parts]
