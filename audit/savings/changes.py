@@ -266,8 +266,8 @@ def _cheaper(run: JobRun, memory: int, prices: Prices) -> float:
     """Dollars by which its executors are cheaper with so many MiB."""
 
     def rate(executor: Executor) -> float:
-        less = replace(executor, memory_mib=min(memory, executor.memory_mib))
-        return prices.per_hour(run.application, executor) - prices.per_hour(run.application, less)
+        less = prices.per_hour_with_memory(run.application, executor, min(memory, executor.memory_mib))
+        return prices.per_hour(run.application, executor) - less
 
     return sum(rate(executor) * executor.seconds / 3600 for executor in run.application.executors)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from audit.prices import Prices
 from audit.savings.job_runs import JobRun
+from audit.savings.paid_types import paid_types
 from audit.savings.types import JobType
 from audit.shape_runs import shape_run
 from profiles.shapes.advice import ENOUGH, open_shapes
@@ -118,15 +119,22 @@ def _left_out(own: _StaticType, known: KnownTypes) -> float | None:
 
 
 def _kinds(runs: Sequence[JobRun], prices: Prices) -> list[VmKind]:
-    """VM types to choose from: those of the runs, and the other families of their generation."""
-    table, named = prices.table, set[str]()
-    for run in runs:
-        family = _FAMILY.fullmatch(run.vm_type)
-        named |= {run.vm_type} if family is None else {f"{each}{family[2]}" for each in _FAMILIES}
-    known = {name: vm for name in sorted(named) if (vm := table.type_named(name)) is not None}
+    """VM types to choose from: those of the runs, and the other families of their generation.
+
+    These have the list's prices, changed as that of the type that was paid for is.
+    """
+    table, known = prices.table, paid_types(runs, prices)
+    for name, paid in list(known.items()):
+        family, listed = _FAMILY.fullmatch(name), table.type_named(name)
+        if family is None or listed is None or not listed.price_per_hour:
+            continue
+        for other in (f"{each}{family[2]}" for each in _FAMILIES):
+            if (vm := table.type_named(other)) is not None:
+                price = vm.price_per_hour * paid.price_per_hour / listed.price_per_hour
+                known.setdefault(other, vm.model_copy(update={"price_per_hour": price}))
     kinds = [
         VmKind(name, _VMS, vm.cpus, vm.memory / 1024, vm.price_per_hour)
-        for name, vm in known.items()
+        for name, vm in sorted(known.items())
         if vm.price_per_hour > 0
     ]
     if kinds or table.per_core_hour is None:

@@ -13,25 +13,42 @@ from audit.savings.predict import predict
 from audit.savings.shapes import better_shapes
 from audit.savings.types import job_types
 from conf.schema.prices import PriceList, VmPrice
-from tests.audit.made_logs import added, app_end, app_start, environment, log_start, stage, task, written
+from profiles.executor_attributes import ExecutorAttributes
+from tests.audit.made_logs import (
+    BEGAN,
+    added,
+    app_end,
+    app_start,
+    environment,
+    log_start,
+    stage,
+    task,
+    written,
+)
 
 #: Executors, cores and heap of each, seconds: 3 GiB are too few, and two more cores each help little.
 SHAPES = ((2, 2, "3g", 1860), (2, 2, "7g", 1240), (4, 2, "7g", 655), (4, 4, "7g", 600))
 EC2 = "ec2-us-east-1"
 
 
-def logs(folder: Path, shapes: tuple[tuple[int, int, str, int], ...] = SHAPES, name: str = "nightly") -> Path:
-    """One run on each shape twice, with executors that stay."""
+def logs(
+    folder: Path,
+    shapes: tuple[tuple[int, int, str, int], ...] = SHAPES,
+    name: str = "nightly",
+    price: float | None = None,
+) -> Path:
+    """One run on each shape twice, with executors that stay; a `price` is told as a daemon does."""
     for number, (count, cores, heap, seconds) in enumerate(shapes * 2):
         at, app = 86_400.0 * (number + 1), f"{name}-{number}"
         folder.mkdir(exist_ok=True)
+        told = {} if price is None else {"Attributes": attributes(at, cores, int(heap[:-1]), price)}
         written(
             folder,
             [
                 log_start(),
                 environment(executor__memory=heap, executor__cores=str(cores)),
                 app_start(name, at, app=app),
-                *(added(str(each), at + 1, cores) for each in range(count)),
+                *(added(str(each), at + 1, cores, info=told) for each in range(count)),
                 *(
                     task(str(each), at + 5, at + seconds - 5, 0, input_mib=2000 / count / cores)
                     for each in range(count)
@@ -43,6 +60,13 @@ def logs(folder: Path, shapes: tuple[tuple[int, int, str, int], ...] = SHAPES, n
             app,
         )
     return folder
+
+
+def attributes(at: float, cores: int, heap_gib: int, price: float) -> dict[str, str]:
+    """The launch on an m5.xlarge at this price, with its share by cores or memory."""
+    share = max(cores / 4, heap_gib * 1.1 / 16)
+    told = ExecutorAttributes(BEGAN + at + 1, "m5.xlarge", share, price).variables
+    return {name.removeprefix("SPARK_EXECUTOR_ATTRIBUTE_"): text for name, text in told.items()}
 
 
 def runs_of(folder: Path, prices: Prices) -> list[JobRun]:
@@ -80,6 +104,20 @@ def test_savings_are_beside_what_each_run_had(tmp_path: Path) -> None:
     assert len(better.ratios) == 8
     assert dear < cheap
     assert better.factor > 1
+
+
+def test_another_price_in_the_logs_is_no_saving(tmp_path: Path) -> None:
+    """All shapes have that discount then: the same is saved of a bill of half or twice the dollars."""
+    prices = load_prices(EC2)
+    listed = 0.192
+    (by_list, half, double) = (
+        better_shapes(job_types(runs), prices)["nightly"]
+        for factor in (1.0, 0.5, 2.0)
+        for runs in [runs_of(logs(tmp_path / f"{factor}", price=factor * listed), prices)]
+    )
+    assert half.ratios == pytest.approx(by_list.ratios)
+    assert double.ratios == pytest.approx(by_list.ratios)
+    assert half.ranked.shape.vm == double.ranked.shape.vm == by_list.ranked.shape.vm
 
 
 def test_vms_are_of_the_same_make(tmp_path: Path) -> None:
