@@ -3,12 +3,19 @@
 import csv
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from daemon.cli import main
-from tests.audit.made_logs import ETL, app_end, app_start, written
+from tests.audit.made_logs import BEGAN, ETL, added, app_end, app_start, environment, text_of, written
+from tests.waiting import until
 
 
 def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,6 +74,45 @@ def test_names_in_csv_are_no_formulas_and_steer_no_terminal(
     assert main(arguments) == 0
     rows = [line.partition(",")[0] for line in capsys.readouterr().out.splitlines()]
     assert sorted(rows) == ["'=1+1", r"\x1b]0;owned\x07", "application"]
+
+
+def test_runs_that_began_before_since_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are counted whole: in the table, in JSON and in the report the part before it is named."""
+    day, report = 86_400, tmp_path / "report.html"
+    log = [environment(executor__memory="1g"), app_start(), added("1", 0), app_end(4 * day)]
+    arguments = ["audit", str(written(tmp_path / "logs", log)), "--vm", "m5.xlarge", "--no-savings"]
+    since = [*arguments, "--since", datetime.fromtimestamp(BEGAN + day, UTC).date().isoformat()]
+    assert main([*since, "--html", str(report)]) == 0
+    assert "began before --since: 1 of 1 log, counted whole ($2.30 of it before)" in capsys.readouterr().out
+    assert "1 of 1 logs begin before the day" in report.read_text()
+    assert main([*since, "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["began_before_since"], told["dollars_before_since"]) == (
+        1,
+        pytest.approx(told["total"]["dollars"] / 4),
+    )
+    assert main([*arguments, "--html", str(report)]) == 0
+    assert "before the day" not in report.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_unpacked_archive(tmp_path: Path, number: signal.Signals) -> None:
+    """As Ctrl-C does: archives are unpacked below the folder for temporary files."""
+    archive, scratch = tmp_path / "logs.tar", tmp_path / "scratch"
+    scratch.mkdir()
+    log = tmp_path / "app-1"
+    log.write_text(text_of(ETL) * 3000)
+    with tarfile.open(archive, "w") as made:
+        made.add(log)
+    command = [sys.executable, "-m", "daemon.cli", "audit", str(archive), "--vm", "m5.xlarge"]
+    with subprocess.Popen(
+        command, env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.PIPE
+    ) as running:
+        until(lambda: running.poll() is not None or any(scratch.rglob("*/*")))
+        running.send_signal(number)
+        running.communicate(timeout=300)
+    assert running.returncode == 128 + number
+    assert not list(scratch.iterdir())
 
 
 def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ The daemon under it is in `temporary_daemon`, the tables are in `demo_tables`.
 """
 
 import contextlib
-import signal
 import socket
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from stoker.characters import visible
 
+from daemon.cli.shared.end_signals import end_in_order
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import DEFAULT_URL
 
@@ -64,8 +64,7 @@ def demo(
     """
     if stay:
         _check_free(DEFAULT_URL)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end_in_order)
+    end_in_order()
     with contextlib.ExitStack() as stack:
         folder = _own_folder(data_dir) if data_dir else _temporary_folder(stack, keep)
         kept = keep or data_dir is not None
@@ -203,7 +202,3 @@ def _temporary_folder(stack: contextlib.ExitStack, keep: bool) -> Path:
     from daemon.disk.job_folders import temporary_folder
 
     return stack.enter_context(temporary_folder("stoker-demo-"))
-
-
-def _end_in_order(number: int, _: object) -> None:
-    raise SystemExit(128 + number)

@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from stoker.characters import visible
 
+from daemon.cli.shared.end_signals import end_in_order
 from daemon.cli.shared.errors import CommandError, naming, writing, writing_whole
 from daemon.cli.shared.options import RESULTS, Ca, Output, TokenFile, connect, print_json
 from daemon.cli.shared.progress import progress_bar
@@ -332,13 +332,3 @@ def ingest(
 def place_of_runs(folder: Path | None, plan: Path) -> Path:
     """The folder for the runs of a plan: that one if given, or one by the plan's name."""
     return folder or Path("stoker-profiles") / plan.stem
-
-
-def end_in_order() -> None:
-    """Have signals end this process so that it stops the processes that it started."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
-
-
-def _end(number: int, _: object) -> None:
-    raise SystemExit(128 + number)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conf.util.counted import counted
+from daemon.cli.shared.end_signals import end_in_order
 from daemon.cli.shared.options import notice
 from daemon.cli.shared.progress import progress_bar
 from profiles.shapes.runs import ShapeRun
@@ -49,6 +50,7 @@ def _of_logs(places: Sequence[str]) -> list[ShapeRun]:
     from audit.read_logs import read_logs
     from audit.shape_runs import shape_run
 
+    end_in_order()
     with progress_bar() as progress:
         read = read_logs(
             places, None, lambda done, total, what: progress(done // _MIB, -(-total // _MIB), f"MiB, {what}")
