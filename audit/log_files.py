@@ -7,7 +7,6 @@ its first bytes, since copies lose their names' ends.
 
 import bz2
 import contextlib
-import gzip
 import io
 import itertools
 import lzma
@@ -15,10 +14,11 @@ import os
 import re
 import shutil
 import tarfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, Protocol, Self, cast
 
 from audit import s3_objects
 from conf.errors import ReportedError
@@ -339,8 +339,6 @@ def _stream(file: Any, named: str = "") -> BinaryIO:
     file = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)
     head = file.peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
-    if kind == "gz":
-        return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=file)))
     if kind in _UNPACKERS:
         return cast(BinaryIO, io.BufferedReader(PieceStream(_pieces(file, _UNPACKERS[kind]))))
     if not kind and named in CODECS and not head.lstrip().startswith(b"{"):
@@ -348,16 +346,49 @@ def _stream(file: Any, named: str = "") -> BinaryIO:
     return unpacked(cast(BinaryIO, file), kind)
 
 
+class _Decompressor(Protocol):
+    """As `bz2` and `lzma` have it."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _GzDecompressor:
+    """One member of a gz. `gzip` itself keeps back the last 8 KiB and more where a file was cut short."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    @property
+    def eof(self) -> bool:
+        return self._member.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._member.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._member.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self._member.decompress(self._member.unconsumed_tail + data, max_length)
+
+
 #: By codec: makes the decompressor of a stream.
-_UNPACKERS: Mapping[str, Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]] = {
+_UNPACKERS: Mapping[str, Callable[[], _Decompressor]] = {
+    "gz": _GzDecompressor,
     "xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY),
     "bz2": bz2.BZ2Decompressor,
 }
 
 
-def _pieces(
-    file: BinaryIO, unpacker: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]
-) -> Iterator[bytes]:
+def _pieces(file: BinaryIO, unpacker: Callable[[], _Decompressor]) -> Iterator[bytes]:
     """The stream unpacked, and those that follow it in the file, `_BUFFER` bytes at most at once.
 
     OSError for what cannot be unpacked, and EOFError where it was cut short. `tarfile` would unpack 10 KiB at
@@ -374,7 +405,7 @@ def _pieces(
                 packed = b""
                 if piece:
                     yield piece
-        except lzma.LZMAError as error:
+        except (lzma.LZMAError, zlib.error) as error:
             raise OSError(str(error)) from None
         packed = (stream.unused_data or file.read(_BUFFER)).lstrip(b"\0")  # an xz may be padded
 
