@@ -303,6 +303,8 @@ class _Reading:
                 raise EventLogError(
                     f"an executor of it cannot be: cores {each.cores:g}, memory {each.memory_mib:.6g} MiB"
                 )
+        if self.ended is not None and self.ended < started:
+            notes.append("its end is before its start: taken as lasting no time")
         if self.odd:
             notes.append(f"{counted(self.odd, 'event')} not as Spark writes them left out")
         if lines.bad:
@@ -388,6 +390,8 @@ class _Reading:
                 f"times of {counted(other_clock, 'executor')} outside of the application's: taken from tasks"
             )
         usual = self._usual_task_cpus()
+        if told := sum(not span.cores and span.id in self.spans for span in spans):
+            notes.append(f"{counted(told, 'executor')} without cores: taken from tasks")
         held = [span.cores or tasks.most_cpus(number) or usual for number, span in enumerate(spans)]
         used, idle = uses(tasks, when, held), idles(tasks, when)
         for span, (added, removed), cores, use, out in zip(spans, when, held, used, idle, strict=True):

@@ -187,6 +187,17 @@ def test_when_spark_asked_for_an_executor(tmp_path: Path) -> None:
     assert [each.seconds for each in read(written(tmp_path, events)).executors] == [3597, 660]
 
 
+def test_times_and_cores_that_cannot_be_are_noted(tmp_path: Path) -> None:
+    """An end before the start, and an executor of no cores, which its tasks then tell."""
+    log = [app_start(at=100), added("1", 0, cores=0), task("1", 0, 10), task("1", 5, 10), app_end(60)]
+    app = read(written(tmp_path, log))
+    assert app.executors[0].cores == 2
+    assert app.notes == (
+        "1 executor without cores: taken from tasks",
+        "its end is before its start: taken as lasting no time",
+    )
+
+
 def test_spark_2(tmp_path: Path) -> None:
     """Settings are a list of pairs, stages have no attempt in tasks, and a queue is YARN's."""
     old = {

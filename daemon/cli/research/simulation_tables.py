@@ -149,8 +149,8 @@ def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[
         )
         yield (
             f"No profile of type {names} ({sum(unknown.values())} of "
-            f"{counted(len(jobs), 'job')}): they take the same "
-            "time wherever a policy places them, and count as good."
+            f"{counted(len(jobs), 'job')}): they take the same time wherever a policy places them, "
+            "count as good, and policies do not know for how long they run."
         )
 
 
