@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from stoker.characters import visible
 
-from daemon.cli.shared.end_signals import end_in_order
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import CommandError, end_in_order
 from daemon.cli.shared.options import DEFAULT_URL
 
 if TYPE_CHECKING:

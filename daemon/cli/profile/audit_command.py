@@ -8,8 +8,7 @@ import typer
 from stoker.characters import visible
 
 from daemon.cli.profile.profile import NewRuns, place_of_runs
-from daemon.cli.shared.end_signals import end_in_order
-from daemon.cli.shared.errors import CommandError, writing
+from daemon.cli.shared.errors import CommandError, end_in_order, writing
 from daemon.cli.shared.options import RESULTS, Output, print_json
 from daemon.cli.shared.progress import progress_bar
 

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from daemon.cli.profile.profile import NewRuns, place_of_runs
-from daemon.cli.shared.end_signals import end_in_order
-from daemon.cli.shared.errors import writing
+from daemon.cli.shared.errors import end_in_order, writing
 from daemon.cli.shared.options import RESULTS, Output, print_json
 from daemon.cli.shared.progress import progress_bar
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from stoker.characters import visible
 
-from daemon.cli.shared.end_signals import end_in_order
-from daemon.cli.shared.errors import CommandError, naming, writing, writing_whole
+from daemon.cli.shared.errors import CommandError, end_in_order, naming, writing, writing_whole
 from daemon.cli.shared.options import RESULTS, Ca, Output, TokenFile, connect, print_json
 from daemon.cli.shared.progress import progress_bar
 

@@ -11,8 +11,7 @@ from conf.util.counted import counted
 from conf.util.utc_days import midnight
 from daemon.cli.cluster.bill import day
 from daemon.cli.research.audit_savings import Files, saved
-from daemon.cli.shared.end_signals import end_in_order
-from daemon.cli.shared.errors import CommandError, writing
+from daemon.cli.shared.errors import CommandError, end_in_order, writing
 from daemon.cli.shared.options import print_json
 from daemon.cli.shared.progress import progress_bar
 

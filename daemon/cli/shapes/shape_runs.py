@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conf.util.counted import counted
-from daemon.cli.shared.end_signals import end_in_order
+from daemon.cli.shared.errors import end_in_order
 from daemon.cli.shared.options import notice
 from daemon.cli.shared.progress import progress_bar
 from profiles.shapes.runs import ShapeRun

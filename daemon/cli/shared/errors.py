@@ -1,6 +1,7 @@
-"""The error that a command raises when it fails: a text for the user and an exit code."""
+"""How a command ends: the error that it raises, with a text for the user and an exit code, and signals."""
 
 import contextlib
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,20 @@ class CommandError(ReportedError):
     def __init__(self, text: str, exit_code: int = BAD_INPUT) -> None:
         super().__init__(text)
         self.exit_code = exit_code
+
+
+def end_in_order() -> None:
+    """Have SIGTERM and SIGHUP raise SystemExit, so that processes and temporary files of the command go.
+
+    One that is ignored, as under nohup, stays so.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def what_was_wrong(error: TyperException) -> str:
