@@ -105,6 +105,8 @@ class Stage:
     cpus_per_task: float
     #: Of the task seconds, those in which executors warmed up: each of them for itself.
     warming_seconds: float = 0.0
+    #: Whether its tasks wrote shuffle files, which stay with its executors.
+    shuffles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,7 @@ class _StageSums:
     tasks: int = 0
     seconds: float = 0.0
     longest: float = 0.0
+    shuffles: bool = False
     first: float = float("inf")
     last: float = 0.0
 
@@ -439,6 +442,7 @@ class _Reading:
                     longest_task=sums.longest,
                     cpus_per_task=cpus[number, attempt],
                     warming_seconds=float(warm[sums.number]),
+                    shuffles=sums.shuffles,
                 )
 
 
@@ -541,7 +545,10 @@ def _note_task(reading: _Reading, event: Event) -> None:
     reading.launched.append(launched)
     reading.finished.append(finished)
     reading.done.append(not (info.get("Failed") or info.get("Killed")))
-    _note_metrics(reading, event.get("Task Metrics") or {})
+    metrics = event.get("Task Metrics") or {}
+    written = metrics.get("Shuffle Write Metrics") or {}
+    sums.shuffles |= bool(amount_of(written.get("Shuffle Bytes Written", 0)))
+    _note_metrics(reading, metrics)
     _note_memory(reading, name, event.get("Task Executor Metrics") or {})
 
 

@@ -15,6 +15,8 @@ from profiles.curve import Curve
 PAPER = "profiles/data/paper.yaml"
 
 
+#: Stages of a profile: more say nothing that a simulation shows.
+MOST_STAGES = 64
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -23,6 +25,29 @@ class ReworkShares(Strict):
 
     lost: Share = REWORK_LOST
     drained: Share = REWORK_DRAINED
+
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class StageShape(Strict):
+    """Stages that ran at the same time, as a part of a job; its times are those of one run of its type.
+
+    A simulation of dynamic allocation plays them one after the other, in proportion to a job's duration.
+    """
+
+    #: Seconds before it in which no task runs.
+    pause: Seconds = 0.0
+    #: Core-seconds of its tasks, without the warming.
+    work: Seconds
+    #: Seconds that its executors take to warm up, each for itself.
+    warming: Seconds = 0.0
+    #: Cores that its tasks can use at once.
+    width: Seconds
+    #: Seconds of the longest task.
+    longest: Seconds = 0.0
+    #: Whether it writes shuffle files, which keep executors from being released.
+    shuffles: bool = False
 
 
 class JobProfile(Strict):
@@ -49,6 +74,8 @@ class JobProfile(Strict):
     #: Standard deviation of the logarithm of real over expected duration.
     spread: Annotated[float, Field(ge=0, le=2)] = MEASURED_SPREAD
     rework: ReworkShares = ReworkShares()
+    #: In their order; none where they are not known, as they are by `stoker audit --write-profiles`.
+    stages: Annotated[tuple[StageShape, ...], Field(max_length=MOST_STAGES)] = ()
 
     def duration(self, cpus: float, memory_mib: int, executors: int) -> float:
         """Seconds that such a job takes when it is placed as it prefers; sizes are those of one executor."""

@@ -12,6 +12,7 @@ from audit.costs import ApplicationCost
 from audit.held_amounts import held_until
 from audit.names import type_of
 from audit.prices import Prices
+from profiles.job_profile import MOST_STAGES, StageShape
 from profiles.workloads.workload import MOST
 
 FloatArray = NDArray[np.float64]
@@ -39,6 +40,10 @@ class StageGroups:
     cores: FloatArray
     #: Stage with the longest task, by its place in the application's stages.
     stage: NDArray[np.int64]
+    #: Seconds since the application's start at which it began.
+    begins: FloatArray
+    #: Whether a stage of it wrote shuffle files.
+    shuffles: NDArray[np.bool_]
 
     def least(
         self, cores: FloatArray, longest: FloatArray | None = None, work: FloatArray | None = None
@@ -112,6 +117,38 @@ class JobRun:
     def groups(self) -> StageGroups:
         """Its stages, those together that overlap."""
         return _groups(self.application)
+
+    def stages(self) -> tuple[StageShape, ...]:
+        """Shapes of its stages, for a simulation of dynamic allocation; none where it had no task.
+
+        Where there are too many, neighbours are one, as wide as both are on average.
+        """
+        groups, count = self.groups, len(self.groups.seconds)
+        if not count:
+            return ()
+        ends = groups.begins + groups.seconds
+        pauses = np.append(groups.begins, self.seconds) - np.append(0.0, ends)
+        busy = np.minimum(groups.cores, groups.width)
+        warming = groups.warming / np.maximum(busy, 1e-9)
+        net = np.maximum(groups.work - groups.warming, 0.0)
+        part = np.arange(count) * min(count, MOST_STAGES - 1) // count
+        weight = np.maximum(net, 1e-9)
+
+        def total(amounts: FloatArray) -> list[float]:
+            return [round(each, 3) for each in np.bincount(part, amounts).tolist()]
+
+        rows = zip(
+            total(np.maximum(pauses[:-1], 0.0)),
+            total(net),
+            total(warming),
+            (np.bincount(part, weight * groups.width) / np.bincount(part, weight)).round(3).tolist(),
+            total(groups.longest),
+            np.bincount(part, groups.shuffles).astype(bool).tolist(),
+            strict=True,
+        )
+        last = StageShape(pause=max(round(float(pauses[-1]), 3), 0.0), work=0.0, width=0.0)
+        names = ("pause", "work", "warming", "width", "longest", "shuffles")
+        return (*(StageShape(**dict(zip(names, row, strict=True))) for row in rows), last)
 
     def seconds_on(self, cores: float) -> float:
         """Seconds on so many cores of all executors together: what no stage does stays as long.
@@ -196,6 +233,8 @@ def _groups(application: LoggedApplication) -> StageGroups:
         width=width,
         cores=np.maximum(present / np.maximum(seconds, 1e-9), 1e-3),
         stage=np.array([number for number, _ in longest], np.int64),
+        begins=begins - application.started_at,
+        shuffles=np.array([any(stage.shuffles for _, stage in group) for group in found], np.bool_),
     )
 
 

@@ -132,6 +132,7 @@ def _profile(runs: Sequence[JobRun], sigma: float) -> JobProfile:
         startup=curve.startup,
         warming=curve.warming,
         spread=round(sigma, 4),
+        stages=some[int(np.argsort(same)[(len(same) - 1) // 2])].stages(),
     )
 
 

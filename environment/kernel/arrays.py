@@ -28,7 +28,7 @@ from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArr
 from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.queues.types import Sharing
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
-from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Preference, Rework, Vm
+from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, FloatArray, Job, Preference, Rework, Vm
 from profiles.curve import Curve
 from profiles.job_profile import JobProfile
 from profiles.workloads.workload import Workload
@@ -74,6 +74,9 @@ def jobs_of(
             if job.resources
             else sizes[job.cpus, job.memory_mib],
             expected_duration=job.duration,
+            dynamic=None
+            if job.dynamic_min is None
+            else Dynamic(job.dynamic_min, job.dynamic_initial or job.dynamic_min),
             after=tuple(map(After, job.after)),
             priority=sharing.priority_of(job.priority, job.queue) if sharing else job.priority or 0,
             deadline=None if job.deadline is None else job.submitted_at + job.deadline,
@@ -99,7 +102,6 @@ def _carrier(
         max_runtime=None,
         max_cost=None,
         at_max_cost="keep",
-        dynamic=None,
         retries=0,
         pauses=USUAL_PAUSES,
         group="",
@@ -144,24 +146,25 @@ def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
             for name, each in asked.items()
         )
         room += count * may[key] * reduce(np.minimum, fits)
-    short = room < [job.fewest for job in firsts]
+    short = room < [job.fewest if job.dynamic is None else job.begins_with for job in firsts]
     found = {}
     for number in np.flatnonzero(short[of]).tolist():
         job = jobs[number]
         there = [vm for vm in vms if not job.barred(vm)]
-        why = whole_cluster_shortfall(there, least[of[number]], job.executors, job.min_executors)
+        fewest = job.min_executors if job.dynamic is None else job.begins_with
+        why = whole_cluster_shortfall(there, least[of[number]], job.executors, fewest)
         found[job.id] = why or nowhere(job.spot, vms, job.barred)
     return found
 
 
 def _asked(job: Job) -> tuple[object, ...]:
     """Equal of jobs that fit the same clusters."""
-    return id(job.size), job.min_cpus, job.uses, job.fewest
+    return id(job.size), job.min_cpus, job.uses, job.fewest, job.dynamic
 
 
 def plain(jobs: Sequence[Job]) -> bool:
     """Whether these are gangs that run anywhere, of which the kernel, which counts whole MiB, knows all."""
-    gangs = all(job.min_executors is None and job.min_cpus is None for job in jobs)
+    gangs = all(job.min_executors is None and job.min_cpus is None and job.dynamic is None for job in jobs)
     anywhere = all(job.driver is None and job.spot == "allowed" for job in jobs)
     sizes = {id(job.size): job.size for job in jobs}
     return gangs and anywhere and all(map(_whole, sizes.values()))

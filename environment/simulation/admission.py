@@ -10,6 +10,7 @@ from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.simulation.auto_jobs import AutoJobs
 from environment.simulation.durations.endless_jobs import kept_off
 from environment.simulation.durations.fitted_model import Pace
+from environment.simulation.dynamic.stage_times import check_dynamic
 from environment.simulation.options import SimulationOptions
 from environment.simulation.world import World
 from environment.types import Vm
@@ -23,7 +24,8 @@ def admitted(
     """The world of the jobs that fit the empty cluster, and why which others do not.
 
     AutoSizeError where a size is left to Stoker that has no effect in the simulator, ConfigError for a limit
-    per hour under which no VM is ever opened, or a limit of a pool that does not exist.
+    per hour under which no VM is ever opened, a limit of a pool that does not exist, or jobs with dynamic
+    allocation that cannot be simulated.
     """
     vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles, options.sharing, auto=True)
     pace = Pace(options.fitted, workload) if options.fitted else None
@@ -34,6 +36,8 @@ def admitted(
         rooms = affordable(options.per_hour, vms)
     except ValueError as error:
         raise ConfigError(f"budget: {error}") from error
+    jobs = tuple(map(options.allocated, jobs))
+    check_dynamic(jobs, vms, options)
     auto = AutoJobs(workload, jobs, rooms, options, pace)
     jobs = tuple(job if job.id in auto else options.sizes.opened(job) for job in auto.jobs)
     jobs = kept_off(jobs, vms)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from conf.defaults import EXECUTOR_IDLE
 from environment.clusters.commitments import Commitment
 from environment.clusters.price_history import PriceHistory
 from environment.clusters.spot_availability import SpotTrace
@@ -14,7 +15,7 @@ from environment.simulation.durations.beliefs import Belief
 from environment.simulation.durations.fitted_model import FittedDurations, Pace
 from environment.simulation.durations.spot_beliefs import SpotBelief
 from environment.simulation.faults.losses import Loss
-from environment.types import Job, Preference
+from environment.types import Dynamic, Job, Preference
 from profiles.job_profile import JobProfile, load_profiles
 from profiles.shapes.runs import ShapeRun
 from profiles.workloads.varied import Varied
@@ -67,6 +68,10 @@ class SimulationOptions:
     runs: tuple[ShapeRun, ...] = ()
     #: Whether executors join running jobs that began with fewer, while no job waits.
     grows: bool = True
+    #: All jobs have dynamic allocation, with at least so many executors; None: those that say so.
+    dynamic: int | None = None
+    #: Seconds after which drivers of jobs with dynamic allocation release idle executors.
+    executor_idle: float = EXECUTOR_IDLE
     #: Queues, and the order in which their jobs are placed; None: first come, first served over all queues.
     sharing: Sharing | None = None
     #: How many executors and drivers run at once, as all of them share one machine; None: any number.
@@ -81,6 +86,13 @@ class SimulationOptions:
     def events(self, jobs: int) -> int:
         """Maximum number of events in a run of so many jobs."""
         return EVENTS + EVENTS_PER_JOB * jobs if self.most_events is None else self.most_events
+
+    def allocated(self, job: Job) -> Job:
+        """The job with dynamic allocation, where all have it and it has none."""
+        if self.dynamic is None or job.dynamic is not None:
+            return job
+        least = min(self.dynamic, job.executors)
+        return replace(job, dynamic=Dynamic(least, least), min_executors=None, min_cpus=None)
 
     def drawn(self, seed: int) -> "SimulationOptions":
         """Copy of the options with this seed for everything drawn."""

@@ -55,22 +55,23 @@ class InOrder:
         now: float,
         again: Sequence[PlacementRequest],
         growing: Sequence[PlacementRequest],
+        in_turn: Sequence[tuple[float, PlacementRequest]],
         aside: Mapping[str, str],
         gate: Gate = every,
     ) -> OrderedQueue:
         """Jobs that may be placed now: `again` first; running jobs that grow only when no other job waits.
 
+        Those `in_turn` stand among the new jobs, by the times at which they asked.
         Jobs in `aside` and jobs that the gate rejects may not.
         """
         self._charge(now)
-        turns, skipped = self._look(now, again, gate), frozenset(aside)
+        asked = [(at, number, request) for number, (at, request) in enumerate(in_turn)]
+        turns, skipped = self._look(now, again, gate, asked), frozenset(aside)
         if skipped:
-            turns = self._look(now, again, gate, skipped=skipped)
+            turns = self._look(now, again, gate, asked, skipped)
         if turns.head is None and growing:
             asked = [(now, number, request) for number, request in enumerate(growing)]
-            turns = self._ordering.turns(
-                self._whole, now, day_of(now), first=again, growing=asked, skipped=skipped, gate=gate
-            )
+            turns = self._look(now, again, gate, asked, skipped)
         self._turns = turns
         return turns
 
@@ -79,9 +80,12 @@ class InOrder:
         now: float,
         again: Sequence[PlacementRequest],
         gate: Gate,
+        growing: Sequence[tuple[float, int, PlacementRequest]],
         skipped: frozenset[str] = frozenset(),
     ) -> OrderedQueue:
-        return self._ordering.turns(self._whole, now, day_of(now), first=again, skipped=skipped, gate=gate)
+        return self._ordering.turns(
+            self._whole, now, day_of(now), first=again, growing=growing, skipped=skipped, gate=gate
+        )
 
     def placed(self, job_id: str) -> None:
         """A job that waited was placed."""

@@ -129,10 +129,10 @@ class SimulatedGrowth:
         own = () if taken == running.job.asked else taken
         self._sizes[number] = own
         running = replace(running, sizes=own)
-        self._running[number] = replace(running, expected=self._expected(number, running, sooner))
+        self._running[number] = replace(running, expected=self.expected(number, running, sooner))
 
-    def _expected(self, number: int, running: RunningJob, sooner: float) -> float | None:
-        """Seconds that it is believed to take now, from its start."""
+    def expected(self, number: int, running: RunningJob, sooner: float) -> float | None:
+        """Seconds that a job is believed to take now, from its start; the rest is multiplied by `sooner`."""
         if self._exact:
             return float(self._batch.state.end[0, number] - self._batch.state.start[0, number])
         if self._as_daemon:

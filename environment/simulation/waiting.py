@@ -9,6 +9,7 @@ from environment.decisions.decision_round import WaitingRequests
 from environment.decisions.jvm_limit import carried
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.cluster import SimulatedCluster
+from environment.simulation.dynamic.dynamic_jobs import DynamicJobs
 from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.ordering import InOrder
 from environment.simulation.scale_up import SimulatedGrowth
@@ -27,6 +28,7 @@ class WhoWaits:
         running: Mapping[int, RunningJob],
         missing: MissingExecutors,
         growing: SimulatedGrowth,
+        dynamic: DynamicJobs,
         in_order: InOrder | None,
         jvms: int | None,
     ) -> None:
@@ -36,6 +38,7 @@ class WhoWaits:
         """
         self._cluster, self._arrivals, self._requests = cluster, arrivals, requests
         self._running, self._missing, self._growing = running, missing, growing
+        self._dynamic = dynamic
         self._in_order, self._jvms = in_order, jvms
 
     def queue(self, now: float, head: int) -> WaitingRequests:
@@ -44,7 +47,7 @@ class WhoWaits:
         if self._in_order is not None:
             more, aside = [*self._growing.requests()], self._beyond(head) if self._cluster.lossy else {}
             due, more = ([each for each in of if not self._cluster.beyond(each)] for of in (due, more))
-            return self._in_order.queue(now, due, more, aside, self._let_in)
+            return self._in_order.queue(now, due, more, [*self._dynamic.requests()], aside, self._let_in)
         queue = new = WaitingRequests(self._requests, head)
         if self._cluster.lossy:
             queue = WaitingRequests(
@@ -52,6 +55,10 @@ class WhoWaits:
             )
         elif due:
             queue = WaitingRequests([*due, *new])
+        if in_turn := [*self._dynamic.requests()]:
+            asked = [(request.entered_at, request) for request in queue if not request.again]
+            others = [request for _, request in sorted([*asked, *in_turn], key=lambda pair: pair[0])]
+            queue = WaitingRequests([*(each for each in queue if each.again), *others])
         # Jobs behind lost executors wait as well.
         alone = not any(not request.again for request in queue)
         if alone and self._growing:
@@ -59,8 +66,8 @@ class WhoWaits:
             queue = WaitingRequests([*queue, *grow])
         if self._jvms is None:
             return queue
-        lost, others = ([each for each in queue if each.again is which] for which in (True, False))
-        return WaitingRequests([*lost, *self._let_in(others, 0)])
+        lost, rest = ([each for each in queue if each.again is which] for which in (True, False))
+        return WaitingRequests([*lost, *self._let_in(rest, 0)])
 
     def aside(self, now: float, head: int) -> dict[str, str]:
         """The jobs, by id, that wait and could not run even alone, on the VMs that are left, and why."""

@@ -24,6 +24,7 @@ from environment.simulation.auto_jobs import AutoJobs
 from environment.simulation.cluster import SimulatedCluster
 from environment.simulation.durations.fitted_model import Pace
 from environment.simulation.durations.job_times import JobTimes
+from environment.simulation.dynamic.dynamic_jobs import DynamicJobs
 from environment.simulation.faults.executor_losses import ExecutorLosses
 from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.idle_vms import IdleVms
@@ -67,7 +68,8 @@ class World:
         if spot:
             self.jobs, believed_vms = options.spot_belief.of(self.jobs, vms, options.seed)
         gives_way = options.sharing is not None and bool(options.sharing.preemption.by)
-        self._tracks = spot or bool(options.losses or options.consolidation) or gives_way
+        dynamic = any(job.dynamic is not None for job in jobs)
+        self._tracks = spot or bool(options.losses or options.consolidation) or gives_way or dynamic
         rows = (*vms, _NOWHERE) if self._tracks else vms
         # With a pace, only the pace knows a job's duration, and the kernel learns it when the job is placed.
         self.pace = pace
@@ -113,6 +115,16 @@ class World:
             exact=options.belief.exact,
             grows=options.grows and not self._cluster.elastic,
         )
+        self._dynamic = DynamicJobs(
+            self.batch,
+            self._ids,
+            self._running,
+            self._sizes,
+            self.missing,
+            self._growing,
+            options.profiles,
+            options.executor_idle,
+        )
         #: Preemption between jobs; None where there is none.
         self.giving: SimulatedPreemption | None = None
         if gives_way and options.sharing is not None:
@@ -150,6 +162,7 @@ class World:
             self._running,
             self.missing,
             self._growing,
+            self._dynamic,
             self._in_order,
             options.jvms,
         )
@@ -227,7 +240,8 @@ class World:
             return
         if request.grows:
             number, sizes = self._number(request), request.granted(place)
-            self._growing.grow(number, placement, sizes)
+            growing = self._growing if request.job.dynamic is None else self._dynamic
+            growing.grow(number, placement, sizes)
             self._take([self._ids[vm] for vm in placement.tolist()], sizes)
             self._hold(number)
             return
@@ -241,6 +255,7 @@ class World:
             self.requests.insert(head, self.requests.pop(number))
         request = self.requests[head]  # all of it, where a limit left less of it to be placed
         whole = len(placement) == request.count and place.sizes in ((), request.asked)
+        whole = whole and request.job.dynamic is None
         sizes = () if whole else request.granted(place)
         given, job = sizes or request.asked, self.truth[request.job.id]
         mean = self._times.mean(job, given, placement)
@@ -268,6 +283,7 @@ class World:
         """A job runs from now on, for the first time or once more; `sizes` where it has less than it asks."""
         given = sizes or job.asked
         ids = tuple(self._ids[vm] for vm in placement.tolist())
+        self._dynamic.began(number, self.truth[job.id], len(ids))
         expected = self._times.expected(job, number, given, len(set(ids)), mean)
         started = float(self.batch.state.start[0, number])
         self._running[number] = RunningJob(job, ids, started, expected, sizes)
@@ -341,7 +357,8 @@ class World:
         resized_jobs.place_sized(self.batch, self.spared, 0, placement, cpus, memory, seconds)
         self._sizes[number] = sizes
         self.given |= dict(enumerate(sizes, int(self.batch.jobs.first[0, number])))
-        self.partial[job.id] = sum(size.cpus for size in sizes) * seconds
+        held = sum(size.cpus for size in sizes) * seconds
+        self.partial[job.id] = held if job.dynamic is None else self._dynamic.core_seconds(job)
 
     def next_event(self) -> float | None:
         """Time of the next end, arrival, loss or due request; None when nothing will happen."""
@@ -355,6 +372,7 @@ class World:
         if not (running or arrives or min(later, retry) < math.inf):
             return None
         soon = [retry, self.missing.next_due(), self._losses.next_at(), self._cluster.price_changes, later]
+        soon += [self._dynamic.next_at()]
         soon += [self.giving.next_due(self.queue())] if self.giving is not None else []
         if self._cluster.extras:
             soon += [self._opens.next_at(self.view(), self.queue())]
@@ -384,6 +402,7 @@ class World:
             vm_ids, sizes = self.missing.had(number, was)
             steady = bool(self._auto) and self.missing.steady(number)
             self._growing.ended(number)
+            self._dynamic.ended(number)
             if not was.grown:  # else its time says nothing of any number of executors
                 finished = number not in self.missing.given_up
                 ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, finished))
@@ -397,6 +416,8 @@ class World:
         self._losses.lose_until(until)
         self._losses.take_away_until(until)
         self._losses.move_until(until)
+        for number in self._dynamic.move_until(until):
+            self._hold(number)
         if until >= self._cluster.price_changes:
             self._cluster.reprice()
         self._arrive()
@@ -428,7 +449,7 @@ class World:
                 self.jobs = (*self.jobs[:here], job, *self.jobs[here:place], *self.jobs[place + 1 :])
             if self._auto and job.id in self._auto:
                 job = self._sized(here, self._auto)
-            self.requests.append(PlacementRequest(job, job.executors, released_at=released_at))
+            self.requests.append(PlacementRequest(job, job.begins_with, released_at=released_at))
             if self._in_order is not None:
                 self._in_order.joins(self.requests[-1], len(self.requests), now)
 

@@ -50,6 +50,10 @@ class WorkloadJob:
     duration: float
     min_executors: int | None = None
     min_cpus: float | None = None
+    #: With dynamic allocation, the executors that its driver keeps at least (None: they are fixed), and those
+    #: that it begins with (None: as many). `executors` are then the most.
+    dynamic_min: int | None = None
+    dynamic_initial: int | None = None
     #: MiB of input, where that is known.
     input_mib: float | None = None
     resources: Mapping[str, float] = field(default_factory=dict, hash=False)
@@ -81,6 +85,8 @@ class WorkloadJob:
             raise ValueError(f"min_executors: should be 1 to {self.executors}, found {self.min_executors}")
         if self.min_cpus is not None and not 0.001 <= self.min_cpus <= self.cpus:
             raise ValueError(f"min_cpus: should be 0.001 to {self.cpus:g}, found {self.min_cpus}")
+        if self.dynamic_min is not None or self.dynamic_initial is not None:
+            self._check_dynamic()
         if self.input_mib is not None and not 0 < self.input_mib <= MOST_MIB:
             raise ValueError(f"input_mib: should be more than 0, up to {MOST_MIB:g}, found {self.input_mib}")
         if self.spot not in get_args(SpotUse):
@@ -99,6 +105,17 @@ class WorkloadJob:
             checked_resources(self.resources)
         if self.auto:
             self._check_auto()
+
+    def _check_dynamic(self) -> None:
+        least = self.dynamic_min
+        if least is None or not 1 <= least <= self.executors:
+            raise ValueError(f"dynamic_min: should be 1 to {self.executors}, found {least}")
+        if self.dynamic_initial is not None and not least <= self.dynamic_initial <= self.executors:
+            raise ValueError(
+                f"dynamic_initial: should be {least} to {self.executors}, found {self.dynamic_initial}"
+            )
+        if self.min_executors is not None or self.min_cpus is not None or self.auto:
+            raise ValueError("dynamic_min: goes without min_executors, min_cpus and auto")
 
     def _check_auto(self) -> None:
         bounds = checked_auto(self.auto)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from conf.defaults import SPOT_ERROR
+from conf.defaults import EXECUTOR_IDLE, SPOT_ERROR
 from daemon.cli.research.sharing_options import SharingOptions
 from daemon.cli.shared.daemon_config import find_own_policies
 from daemon.cli.shared.errors import naming
@@ -124,6 +124,25 @@ def simulate(
             "folder of `stoker profile`, a daemon's data folder, or event logs; can be repeated.",
         ),
     ] = None,
+    dynamic: Annotated[
+        int | None,
+        typer.Option(
+            "--dynamic",
+            metavar="LEAST",
+            min=1,
+            help="Give all jobs dynamic allocation: from so many executors to their own number.",
+            show_default=False,
+        ),
+    ] = None,
+    executor_idle: Annotated[
+        float,
+        typer.Option(
+            "--executor-idle",
+            metavar="SECONDS",
+            min=1.0,
+            help="Seconds after which dynamic allocation releases an idle executor.",
+        ),
+    ] = EXECUTOR_IDLE,
     bound: Annotated[
         bool,
         typer.Option(
@@ -186,7 +205,7 @@ def simulate(
     names = ",".join(policy) if policy else COMPARED
     numbers = range(seed, seed + seeds)
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon)
-    options = replace(options, most_events=most_events)
+    options = replace(options, most_events=most_events, dynamic=dynamic, executor_idle=executor_idle)
     with naming("--"):
         options = replace(options, consolidation=Consolidation.read(consolidate))
     with naming("--spot-belief: "):

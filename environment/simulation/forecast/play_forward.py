@@ -205,7 +205,10 @@ def _from_now(job: Job, now: float) -> Job:
     """A job that waits, or will come, where seconds count from now on."""
     deadline = None if job.deadline is None else job.deadline - now
     came = max(job.submitted_at, job.start_at or 0.0) - now
-    return replace(job, submitted_at=max(came, 0.0), start_at=None, deadline=deadline, driver=None)
+    # What a driver will ask for is not known: the job has all of its executors for the whole time.
+    return replace(
+        job, submitted_at=max(came, 0.0), start_at=None, deadline=deadline, driver=None, dynamic=None
+    )
 
 
 def _taking(

@@ -1,0 +1,60 @@
+"""Seconds of a job's stages on a number of cores, by their shapes. Pure arithmetic."""
+
+from collections.abc import Sequence
+
+from conf.loader import ConfigError
+from environment.simulation.options import SimulationOptions
+from environment.types import Job, Vm
+from profiles.job_profile import StageShape
+
+#: Of a core: a stage with tasks has at least so much to run them on.
+_LEAST_CORES = 1e-3
+
+
+def check_dynamic(jobs: Sequence[Job], vms: Sequence[Vm], options: SimulationOptions) -> None:
+    """Raise ConfigError where a job with dynamic allocation cannot be simulated."""
+    dynamic = [job for job in jobs if job.dynamic is not None]
+    if not dynamic:
+        return
+    for job in dynamic:
+        profile = options.profiles.get(job.type)
+        if profile is None or seconds_on(profile.stages, 1.0) <= 0:
+            raise ConfigError(
+                f"{job.id}: dynamic_min: the profile of its type {job.type} has no stages; "
+                "`stoker audit LOGS --write-profiles FILE` writes them"
+            )
+    beside = {
+        "durations of a fitted model": options.fitted is not None,
+        "spot VMs": any(vm.spot for vm in vms),
+        "losses": bool(options.losses),
+        "executors that are moved": bool(options.consolidation),
+        "preemption": options.sharing is not None and bool(options.sharing.preemption.by),
+    }
+    if bad := [name for name, there in beside.items() if there]:
+        raise ConfigError(f"{dynamic[0].id}: dynamic_min: goes without {' and '.join(bad)} in a simulation")
+
+
+def seconds_on(stages: Sequence[StageShape], cores: float) -> float:
+    """Seconds of all stages, one after the other, on so many cores that are there all the time."""
+    return sum(stage.pause + _busy_seconds(stage, cores) for stage in stages)
+
+
+def _busy_seconds(stage: StageShape, cores: float) -> float:
+    at_once = max(min(cores, stage.width), _LEAST_CORES)
+    return max(stage.longest, stage.warming + stage.work / at_once)
+
+
+def stages_of(job: Job, stages: Sequence[StageShape]) -> tuple[StageShape, ...]:
+    """The stages of its type, in proportion to its duration: together they take that on all its executors."""
+    factor = (job.expected_duration or 0.0) / seconds_on(stages, job.executors * job.cpus)
+    return tuple(
+        stage.model_copy(
+            update={
+                "pause": factor * stage.pause,
+                "work": factor * stage.work,
+                "warming": factor * stage.warming,
+                "longest": factor * stage.longest,
+            }
+        )
+        for stage in stages
+    )
