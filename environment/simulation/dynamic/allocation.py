@@ -134,6 +134,8 @@ class Allocation:
 
     def _rate(self) -> float:
         """Of `_left`, a second."""
+        if self.over:
+            return 0.0
         if self._part == _PAUSE:
             return 1.0
         working = self._working()
