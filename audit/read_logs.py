@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from audit.applications import WANTED, LoggedApplication, read_application
+from audit.application_log import WANTED, read_application
+from audit.applications import LoggedApplication
 from audit.log_files import LogFiles, LogsError, Unread, find_logs, opened
 from conf.util.counted import counted
 from conf.util.process_pool import process_pool

@@ -74,8 +74,10 @@ class JobProfile(Strict):
     #: Standard deviation of the logarithm of real over expected duration.
     spread: Annotated[float, Field(ge=0, le=2)] = MEASURED_SPREAD
     rework: ReworkShares = ReworkShares()
+    #: Seconds from the launch of a further executor until it can run tasks; None: `startup`.
+    executor_start: Seconds | None = None
     #: In their order; none where they are not known, as they are by `stoker audit --write-profiles`.
-    stages: Annotated[tuple[StageShape, ...], Field(max_length=MOST_STAGES)] = ()
+    stages: Annotated[tuple[StageShape, ...], Field(strict=False, max_length=MOST_STAGES)] = ()
 
     def duration(self, cpus: float, memory_mib: int, executors: int) -> float:
         """Seconds that such a job takes when it is placed as it prefers; sizes are those of one executor."""

@@ -5,7 +5,7 @@ A model that knows sizes and placements is in `environment.simulation.durations.
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import yaml
@@ -54,8 +54,17 @@ def profiles_of(runs: Sequence[MeasuredRun]) -> Mapping[str, JobProfile]:
 
 def profiles_text(profiles: Mapping[str, JobProfile], source: str) -> str:
     """The profiles as YAML that `load_profiles` reads, with a line that says where they come from."""
-    values = {"types": {name: profile.model_dump() for name, profile in profiles.items()}}
+    values = {"types": {name: _values(profile) for name, profile in profiles.items()}}
     return f"# Measured: {source}\n{yaml.safe_dump(values, sort_keys=False)}"
+
+
+def _values(profile: JobProfile) -> dict[str, Any]:
+    values = profile.model_dump(exclude={"stages", "executor_start"})
+    if profile.executor_start is not None:
+        values["executor_start"] = profile.executor_start
+    if profile.stages:
+        values["stages"] = [stage.model_dump(exclude_defaults=True) for stage in profile.stages]
+    return values
 
 
 def preferred_runs(runs: Sequence[MeasuredRun]) -> tuple[Sequence[MeasuredRun], float]:

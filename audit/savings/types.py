@@ -122,6 +122,7 @@ def _profile(runs: Sequence[JobRun], sigma: float) -> JobProfile:
         *(0.9 * each.held for each in measured),
     )
     curve = fitted_curve(measured, startup)
+    starting = [each.starting for run in some for each in run.application.executors if each.starting > 0]
     spilled = sum(run.application.spilled_mib for run in runs)
     read = sum(run.application.shuffle_mib for run in runs)
     return JobProfile(
@@ -132,6 +133,7 @@ def _profile(runs: Sequence[JobRun], sigma: float) -> JobProfile:
         startup=curve.startup,
         warming=curve.warming,
         spread=round(sigma, 4),
+        executor_start=round(statistics.median(starting), 3) if starting else None,
         stages=some[int(np.argsort(same)[(len(same) - 1) // 2])].stages(),
     )
 

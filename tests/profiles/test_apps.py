@@ -52,7 +52,7 @@ LINES = ("--size", "0.2", "--partitions", "3")
 SMALL = ("--size", "0.3", "--partitions", "3")
 WRONG_SIZE = ("--size", "0.05", "--partitions", "2")
 
-FEW = dict.fromkeys(("pagerank", "kmeans"), ("--iterations", "2"))
+FEW = {**dict.fromkeys(("pagerank", "kmeans"), ("--iterations", "2")), "bursts": ("--bursts", "1")}
 
 # Mistakes that an application's own check must find: what stands there, and what would be wrong.
 BROKEN = {
@@ -63,6 +63,7 @@ BROKEN = {
     "sql": ("active < 9\n", "active < 8\n"),
     "gather": ("size(clicks)", "size(clicks) - 1"),
     "index": ("held[key][order]", "held[key][0] + 1"),
+    "bursts": ("number * number", "number * number + 1"),
 }
 
 
@@ -97,6 +98,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         "join and sum": ("sql", *SMALL),
         "gather clicks": ("gather", *SMALL),
         "look up": ("index", *SMALL),
+        "add up": ("bursts", *SMALL, "--bursts", "2", "--pause", "0.1"),
     }
     wrong = [(broken(folder, app, *change), *WRONG_SIZE, *FEW.get(app, ())) for app, change in BROKEN.items()]
     printed, codes = run_all(folder, [*runs.values(), *wrong])
@@ -272,6 +274,13 @@ def test_clicks_are_gathered_and_records_are_looked_up(ran: Ran) -> None:
     assert results["look up"] == {"app": "index", "records": made, "looked_up": 12 * made, "right": True}
 
 
+def test_bursts_are_added_up(ran: Ran) -> None:
+    """Each has as many numbers."""
+    _, results = ran
+    made = int(0.3 * 2**20 / 8)
+    assert results["add up"] == {"app": "bursts", "numbers": made, "bursts": 2, "right": True}
+
+
 @pytest.mark.parametrize("app", BROKEN)
 def test_a_wrong_result_is_found(ran: Ran, app: str) -> None:
     """An application with a mistake in it prints that its result is not right; its exit code is 1."""
@@ -290,6 +299,7 @@ def test_a_wrong_result_is_found(ran: Ran, app: str) -> None:
         ("sql", ["--seed", "-1"], "--seed from 0"),
         ("gather", ["--size", "-1"], "must be positive"),
         ("index", ["--seed", "-1"], "--seed not negative"),
+        ("bursts", ["--pause", "-1"], "--pause not negative"),
     ],
 )
 def test_bad_arguments_are_refused(app: str, arguments: list[str], message: str) -> None:

@@ -98,7 +98,8 @@ class DynamicJobs:
         """More executors of a job are on these VMs."""
         running = self._running[number]
         self._growing.join(number, placement, sizes)
-        vms, start = placement.tolist(), self._profiles[running.job.type].startup
+        vms, profile = placement.tolist(), self._profiles[running.job.type]
+        start = profile.startup if profile.executor_start is None else profile.executor_start
         self._allocations[number].launch([self._ready(vm) + start for vm in vms])
         on = (*running.vm_ids, *(self._ids[vm] for vm in vms))
         self._asked_at.pop(number, None)
