@@ -24,9 +24,6 @@ NEVER = 20.0
 #: the standard deviation of the logarithm. Assumed: clouds publish rates in steps of about a factor of two.
 SPOT_ERROR = 0.5
 
-#: Seconds after which a driver with dynamic allocation releases an idle executor, as Spark's own default.
-EXECUTOR_IDLE = 60.0
-
 #: Where a job belongs that names no queue.
 DEFAULT_QUEUE = "default"
 

@@ -81,6 +81,10 @@ class Vm:
         return self.resources.memory_mib
 
 
+#: Seconds after which a driver with dynamic allocation releases an idle executor, as Spark's own default.
+EXECUTOR_IDLE = 60.0
+
+
 class Dynamic(NamedTuple):
     """A job with a driver that requests and releases executors while it runs (dynamic allocation).
 

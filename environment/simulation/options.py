@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from conf.defaults import EXECUTOR_IDLE
 from environment.clusters.commitments import Commitment
 from environment.clusters.price_history import PriceHistory
 from environment.clusters.spot_availability import SpotTrace
@@ -15,7 +14,7 @@ from environment.simulation.durations.beliefs import Belief
 from environment.simulation.durations.fitted_model import FittedDurations, Pace
 from environment.simulation.durations.spot_beliefs import SpotBelief
 from environment.simulation.faults.losses import Loss
-from environment.types import Dynamic, Job, Preference
+from environment.types import EXECUTOR_IDLE, Dynamic, Job, Preference
 from profiles.job_profile import JobProfile, load_profiles
 from profiles.shapes.runs import ShapeRun
 from profiles.workloads.varied import Varied

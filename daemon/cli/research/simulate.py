@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from conf.defaults import EXECUTOR_IDLE, SPOT_ERROR
+from conf.defaults import SPOT_ERROR
 from daemon.cli.research.sharing_options import SharingOptions
 from daemon.cli.shared.daemon_config import find_own_policies
 from daemon.cli.shared.errors import naming
@@ -135,14 +135,15 @@ def simulate(
         ),
     ] = None,
     executor_idle: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--executor-idle",
             metavar="SECONDS",
             min=1.0,
-            help="Seconds after which dynamic allocation releases an idle executor.",
+            help="Seconds after which dynamic allocation releases an idle executor; Spark's 60 by default.",
+            show_default=False,
         ),
-    ] = EXECUTOR_IDLE,
+    ] = None,
     bound: Annotated[
         bool,
         typer.Option(
@@ -205,7 +206,9 @@ def simulate(
     names = ",".join(policy) if policy else COMPARED
     numbers = range(seed, seed + seeds)
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon)
-    options = replace(options, most_events=most_events, dynamic=dynamic, executor_idle=executor_idle)
+    options = replace(options, most_events=most_events, dynamic=dynamic)
+    if executor_idle is not None:
+        options = replace(options, executor_idle=executor_idle)
     with naming("--"):
         options = replace(options, consolidation=Consolidation.read(consolidate))
     with naming("--spot-belief: "):
