@@ -118,6 +118,13 @@ class JobRun:
         """Its stages, those together that overlap."""
         return _groups(self.application)
 
+    @property
+    def _first(self) -> list[Executor]:
+        """Executors that had registered before the first stage, if the log tells when."""
+        at = self.application.started_at + float(self.groups.begins[0])
+        registered = [each for each in self.application.executors if each.starting > 0]
+        return [each for each in registered if each.added_at + each.starting <= at]
+
     def stages(self) -> tuple[StageShape, ...]:
         """Shapes of its stages, for a simulation of dynamic allocation; none where it had no task.
 
@@ -127,7 +134,9 @@ class JobRun:
         if not count:
             return ()
         ends = groups.begins + groups.seconds
-        pauses = np.append(groups.begins, self.seconds) - np.append(0.0, ends)
+        # A driver with a fixed number of executors waits for these before its first stage.
+        registered = [each.added_at + each.starting - self.application.started_at for each in self._first]
+        pauses = np.append(groups.begins, self.seconds) - np.append(max(registered, default=0.0), ends)
         busy = np.minimum(groups.cores, groups.width)
         warming = groups.warming / np.maximum(busy, 1e-9)
         net = np.maximum(groups.work - groups.warming, 0.0)

@@ -30,7 +30,8 @@ class AuditedRun:
 
     `share` is that of the executors of the size before the change: 1 for runs of that size, which alone the
     audit sees. `round` counts from 0. `load` is the machine's at the end of the run: how many processes
-    wanted to run, on average over a minute.
+    wanted to run, on average over a minute. With `idle` it ran with dynamic allocation, up to `executors`,
+    which released those that were idle for so many seconds.
     """
 
     type: str
@@ -39,6 +40,7 @@ class AuditedRun:
     share: float
     load: float
     application: LoggedApplication
+    idle: float | None = None
 
     @property
     def before(self) -> bool:

@@ -20,7 +20,7 @@ from daemon.cli.cluster import commands as cluster
 from daemon.cli.jobs import commands as jobs
 from daemon.cli.operate import commands as operate
 from daemon.cli.operate import completion
-from daemon.cli.profile import audit_command, memory_command, profile
+from daemon.cli.profile import audit_command, dynamic_command, memory_command, profile
 from daemon.cli.research import commands as research
 from daemon.cli.shared.command_groups import CommandGroup
 from daemon.cli.shared.errors import BAD_INPUT, CommandError, what_to_install, what_was_wrong
@@ -133,6 +133,7 @@ def version() -> None:
 for folder in (jobs, cluster, operate, research):
     folder.register(app)
 profile.profile.command("audit")(audit_command.audit)
+profile.profile.command("dynamic")(dynamic_command.dynamic)
 profile.profile.command("memory")(memory_command.memory)
 app.add_typer(profile.profile, name="profile", cls=CommandGroup)
 app.command()(version)

@@ -1,6 +1,6 @@
-"""Jobs with all and with fewer executors on real Spark, to check the audit's savings by their logs.
+"""Jobs with all, with fewer and with dynamic executors on real Spark, to check predictions by their logs.
 
-How they are compared is in `audit.savings.real_savings`; how jobs run is in `measure`.
+How they are compared is in `audit.savings`, `real_savings` and `real_dynamic`; how jobs run is in `measure`.
 """
 
 import os
@@ -28,28 +28,37 @@ _MOST_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class SizedRun:
-    """A run to do, and the share of its executors in those of its app before the change."""
+    """A run to do, and the share of its executors in those of its app before the change.
+
+    With `idle` it has dynamic allocation, up to as many executors, which releases those idle for so many
+    seconds.
+    """
 
     planned: PlannedRun
     share: float
+    idle: int | None = None
 
     @property
-    def key(self) -> tuple[str, int, int]:
+    def key(self) -> tuple[str, int, int, float | None]:
         """By which it is found among those that are done."""
-        return self.planned.app, self.planned.executors, self.planned.repeat
+        return self.planned.app, self.planned.executors, self.planned.repeat, self.idle
 
 
 def audited(
-    path: Path, folder: Path, rounds: int | None, progress: Progress
+    path: Path, folder: Path, rounds: int | None, progress: Progress, idle: int | None = None
 ) -> tuple[AuditedRuns, Sequence[str]]:
     """Run all apps of a plan at their sizes, round by round, and store each run in `folder` as it ends.
+
+    With `idle` each app has one size, and runs with that and with dynamic allocation that releases executors
+    which were idle for so many seconds.
 
     What is stored is not repeated. Returned beside the runs are those that failed, each with its reason: a
     new start tries them again. `rounds` are the first ones of the plan, all unless given. An invalid plan
     raises ConfigError, a folder of another plan CommandError, one that cannot be read RealRunsError.
     """
     plan, cluster, planned = measure.planned(path)
-    wanted = [run for run in in_turn(plan, planned) if rounds is None or run.planned.repeat < rounds]
+    ordered = in_turn(plan, planned) if idle is None else both_ways(planned, idle)
+    wanted = [run for run in ordered if rounds is None or run.planned.repeat < rounds]
     failed: list[str] = []
     with measure.hold(folder):
         kept = read_audited(folder)
@@ -60,7 +69,8 @@ def audited(
             with own_bench(folder, str(cluster), measure.mesos_of(plan)) as bench:
                 about = measure.about_runs(_told(plan), bench)
                 for number, run in enumerate(todo):
-                    progress(number, len(todo), f"{run.planned.name}, {len(failed)} failed")
+                    way = "" if run.idle is None else ", dynamic"
+                    progress(number, len(todo), f"{run.planned.name}{way}, {len(failed)} failed")
                     ended = _run(bench, run, plan)
                     if isinstance(ended, str):
                         failed.append(f"{run.planned.name}: {ended}")
@@ -98,8 +108,22 @@ def in_turn(plan: MeasuringPlan, runs: Sequence[PlannedRun]) -> list[SizedRun]:
     return ordered
 
 
-def _key(run: AuditedRun) -> tuple[str, int, int]:
-    return run.type, run.executors, run.round
+def both_ways(runs: Sequence[PlannedRun], idle: int) -> list[SizedRun]:
+    """Each run with all of its executors and with dynamic allocation, in every round another one first.
+
+    ConfigError for a plan in which an app has several sizes.
+    """
+    ordered = list[SizedRun]()
+    for place, run in enumerate(runs):
+        if sum((other.app, other.repeat) == (run.app, run.repeat) for other in runs) > 1:
+            raise ConfigError(f"{run.app}: should have one number of executors, as in profiles/dynamic.yaml")
+        ways = [SizedRun(run, 1.0), SizedRun(run, 1.0, idle)]
+        ordered += ways[:: 1 if (place + run.repeat) % 2 else -1]
+    return ordered
+
+
+def _key(run: AuditedRun) -> tuple[str, int, int, float | None]:
+    return run.type, run.executors, run.round, run.idle
 
 
 def _told(plan: MeasuringPlan) -> dict[str, Any]:
@@ -113,7 +137,11 @@ def _run(bench: Bench, run: SizedRun, plan: MeasuringPlan) -> AuditedRun | str:
     bench.client.set_policy(measure.EVEN, {"vms": of.vms})
     # The audit takes runs of one name as a type.
     spec = measure.spec_of(of.app, of.input_mib, of.executors, of.cpus, of.memory_mib, of.app, of.args)
-    job_id = bench.client.submit_spec({**spec, "conf": dict(plan.conf)})["id"]
+    conf: dict[str, str] = dict(plan.conf)
+    if run.idle is not None:
+        spec["executors"] = {"min": 1, "max": of.executors}
+        conf["spark.dynamicAllocation.executorIdleTimeout"] = f"{run.idle}s"
+    job_id = bench.client.submit_spec({**spec, "conf": conf})["id"]
     measure.await_end(bench, [job_id], plan.timeout)
     job = bench.client.job(job_id)
     if job["state"] != "finished":
@@ -122,7 +150,8 @@ def _run(bench: Bench, run: SizedRun, plan: MeasuringPlan) -> AuditedRun | str:
     if isinstance(application, str):
         return application
     named = replace(application, log=of.name)
-    return AuditedRun(of.app, of.repeat, of.executors, run.share, os.getloadavg()[0], named)
+    load = os.getloadavg()[0]
+    return AuditedRun(of.app, of.repeat, of.executors, run.share, load, named, run.idle)
 
 
 def logged(data_dir: Path, job_id: str) -> LoggedApplication | str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # which takes half a second
     from agents.experiments.fidelity import Fidelity
     from agents.experiments.memory.report import MemoryComparison
     from agents.experiments.real_runs import RealComparison
+    from audit.savings.real_dynamic import DynamicCase
     from audit.savings.real_savings import RealSavings
     from environment.simulation.durations.fitted_model import FittedModel
     from profiles.runs import MeasuredRun
@@ -184,3 +185,31 @@ def judge(comparison: "RealComparison") -> int:
         (policy, max(row["real_fallback_share"][0], row["fallback_share"][0]))
         for policy, row in comparison.rows().items()
     )
+
+
+def show_dynamic(found: "Sequence[DynamicCase]") -> None:
+    """Print what each type takes with dynamic allocation, really and in the simulation."""
+    columns = [
+        "type",
+        "executors",
+        "s, real",
+        "simulated",
+        "executor-s, real",
+        "simulated",
+        "started",
+        "simulated",
+    ]
+    rows = [
+        (
+            each.type,
+            f"1 to {each.executors}",
+            f"{each.real.seconds:.1f} ± {each.real.seconds_error:.1f}",
+            f"{each.simulated.seconds:.1f}",
+            f"{each.real.executor_seconds:.1f} ± {each.real.executor_seconds_error:.1f}",
+            f"{each.simulated.executor_seconds:.1f}",
+            f"{each.real.started:.1f}",
+            f"{each.simulated.started:g}",
+        )
+        for each in found
+    ]
+    render.show(render.table(columns, rows, right=columns[2:]))

@@ -122,6 +122,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
         "validate": "Compare real Spark with the simulator.",
         "compare": "Compare policies on real Spark.",
         "audit": "Check savings of `stoker audit` on real Spark.",
+        "dynamic": "Check simulated dynamic allocation on real Spark.",
         "memory": "Compare `memory: auto` on real Spark.",
         "ingest": "Convert records of a daemon to runs.",
     },

@@ -15,7 +15,7 @@ from environment.model.messages.options import GROWTH_PATIENCE
 from environment.resources import Resources
 from environment.scale_up import Grown
 from environment.simulation.dynamic.allocation import Allocation
-from environment.simulation.dynamic.stage_times import stages_of
+from environment.simulation.dynamic.stage_times import first_start, stages_of
 from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.scale_up import SimulatedGrowth
 from environment.types import Job, PlacementRequest
@@ -54,7 +54,7 @@ class DynamicJobs:
         stages, started = self._stages(truth), float(self._batch.state.start[0, number])
         allocation = Allocation(stages, truth.cpus, truth.dynamic, truth.executors, self._idle, started)
         self._allocations[number] = allocation
-        allocation.launch([started] * executors)  # they start while the driver does, before the first stage
+        allocation.launch([started + first_start(self._profiles[truth.type])] * executors)
         self._show(number)
 
     def core_seconds(self, truth: Job) -> float:
@@ -62,7 +62,7 @@ class DynamicJobs:
         return sum(stage.work for stage in self._stages(truth))
 
     def _stages(self, truth: Job) -> tuple[StageShape, ...]:
-        return stages_of(truth, self._profiles[truth.type].stages)
+        return stages_of(truth, self._profiles[truth.type])
 
     def ended(self, number: int) -> None:
         """A job is over."""

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from conf.loader import ConfigError
 from environment.simulation.options import SimulationOptions
 from environment.types import Job, Vm
-from profiles.job_profile import StageShape
+from profiles.job_profile import JobProfile, StageShape
 
 #: Of a core: a stage with tasks has at least so much to run them on.
 _LEAST_CORES = 1e-3
+#: Of a duration: so much of it is at least that of the stages.
+_LEAST_BUSY = 0.05
 
 
 def check_dynamic(jobs: Sequence[Job], vms: Sequence[Vm], options: SimulationOptions) -> None:
@@ -44,9 +46,23 @@ def _busy_seconds(stage: StageShape, cores: float) -> float:
     return max(stage.longest, stage.warming + stage.work / at_once)
 
 
-def stages_of(job: Job, stages: Sequence[StageShape]) -> tuple[StageShape, ...]:
-    """The stages of its type, in proportion to its duration: together they take that on all its executors."""
-    factor = (job.expected_duration or 0.0) / seconds_on(stages, job.executors * job.cpus)
+def first_start(profile: JobProfile) -> float:
+    """Seconds from the start of a job until its first executors can run tasks.
+
+    With a fixed number of executors the driver waits for them before its first stage, with dynamic
+    allocation that waits.
+    """
+    return max(profile.startup - profile.stages[0].pause, 0.0)
+
+
+def stages_of(job: Job, profile: JobProfile) -> tuple[StageShape, ...]:
+    """The stages of its type, in proportion to its duration.
+
+    On all its executors they take that, together with the start of these.
+    """
+    stages, duration = profile.stages, job.expected_duration or 0.0
+    busy = max(duration - first_start(profile), _LEAST_BUSY * duration)
+    factor = busy / seconds_on(stages, job.executors * job.cpus)
     return tuple(
         stage.model_copy(
             update={

@@ -20,6 +20,7 @@ REPOSITORY = Path(__file__).parents[3]
 ELSEWHERE = {
     "audit": "stoker profile audit",
     "audit-first": "stoker profile audit",
+    "dynamic": "stoker profile dynamic",
     "estimates-live": "stoker up",
     "fidelity": "stoker profile validate",
     "memory": "stoker profile memory",
