@@ -4,6 +4,7 @@ The folders define and register their commands, which import rich, httpx and the
 so that `stoker --help` answers at once.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -25,6 +26,8 @@ from daemon.cli.research import commands as research
 from daemon.cli.shared.command_groups import CommandGroup
 from daemon.cli.shared.errors import BAD_INPUT, CommandError, what_to_install, what_was_wrong
 
+#: Errors of an output that takes no more.
+_NO_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EFBIG)
 _INTERRUPTED = 130
 
 _EPILOG = """\b
@@ -76,15 +79,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error.__cause__, EOFError):  # typer takes any of them for an end of input
             raise error.__cause__ from None
         return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone; buffered output must not be tried again at exit.
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NO_OUTPUT:
+            raise
+        # Buffered output must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        if error.errno == errno.EPIPE:  # the reader has gone
+            return 1
+        return _complain(f"the output cannot be written: {error.strerror}", 1)
     return code if isinstance(code, int) else 0
 
 
 def run_command() -> int:
     """Run the command of this process, as `stoker` does; its exit code, where the process ends after it."""
+    if sys.stdout is None:  # it was closed
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     code = main()
     if (forced := sys.modules.get("framework.host.forced_exit")) is not None:  # the daemon ran here
         forced.exit_beside_threads(code)

@@ -85,6 +85,8 @@ class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # py
         """Note where a master that does not lead sends us."""
         if self._master is not None and new_master and new_master != self._master:
             self.sched.redirected_to = new_master
+        elif self._master is not None and new_master:
+            self.sched.at_odds("it redirects to itself (HTTP 307)")
         super().change_master(new_master)
 
     @property
@@ -143,7 +145,16 @@ class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # py
             self._send({**call, "reconcile": {"tasks": asked}})
 
 
+#: Errors of pymesos that do not tell what the master did wrong.
+_ENDINGS = {
+    "'LOCATION'": "it redirects without a Location (HTTP 307)",
+    "Invalid IPv6 URL": "it redirects to a Location that is no URL (HTTP 307)",
+    "Response is not chunked": "its answer is not chunked, so it is no Mesos master",
+}
+
+
 def last_words() -> str:
     """The error that ended pymesos' I/O thread, returned once; empty when there was none."""
     error, pymesos.process._exc_info = pymesos.process._exc_info, None
-    return "" if error is None else f"{error[1] or type(error[1]).__name__}"
+    said = "" if error is None else f"{error[1] or type(error[1]).__name__}"
+    return _ENDINGS.get(said, said)

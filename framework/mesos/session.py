@@ -229,6 +229,9 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         self._hand_over(self._accepted, framework_id["value"])
 
     def _accepted(self, framework_id: str) -> None:
+        if self.subscribed:
+            self.at_odds("it sent SUBSCRIBED twice on one connection")
+            return
         self.subscribed = True
         self._listener.on_subscribed(self, framework_id)
 

@@ -154,6 +154,7 @@ class Offers:
             self.since = at
         vms = {}
         for offer in offers:
+            self.drop(offer.id)  # a master that gives an id to two agents means the later one
             self._offers[offer.id] = offer
             self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
             vms[offer.vm.id] = offer.vm
@@ -164,7 +165,7 @@ class Offers:
             self._guessed.discard(vm.id)
             self.changed(vm.id)
             if vm.id in self._told:  # offered resources exist, whenever the master was last asked
-                self._told[vm.id] |= self._offered[vm.id]
+                self._told[vm.id] |= self.offered(vm.id)
             self.learn(vm)
             self._look(vm.id)
             self.window(vm.id, next((o.unavailable for o in self._by_vm[vm.id].values()), None))

@@ -1,6 +1,7 @@
 """VMs in the order of their names, as policies see them: kept so, since thousands may come and go."""
 
 from bisect import bisect_left, insort
+from collections import Counter
 from dataclasses import replace
 
 from environment.number_format import natural_key
@@ -19,8 +20,8 @@ class ByName:
         self._vms: dict[str, Vm] = {}
         self._keys: dict[str, _Key] = {}
         self._sorted: list[_Key] = []
-        #: The ids of all that have a name.
-        self._named: dict[str, set[str]] = {}
+        #: By name: how many of that name have each end of an id.
+        self._ends: dict[str, Counter[str]] = {}
         self._all: tuple[Vm, ...] | None = ()
 
     def put(self, vm: Vm) -> None:
@@ -30,7 +31,7 @@ class ByName:
             self.take(vm.id)
             key = self._keys[vm.id] = natural_key(vm.name), vm.id
             insort(self._sorted, key)
-            self._named.setdefault(vm.name, set()).add(vm.id)
+            self._ends.setdefault(vm.name, Counter())[_end(vm.id)] += 1
         self._vms[vm.id] = vm
         self._all = None
 
@@ -38,9 +39,12 @@ class ByName:
         """The VM is not there, if it was."""
         if (vm := self._vms.pop(vm_id, None)) is not None:
             del self._sorted[bisect_left(self._sorted, self._keys.pop(vm_id))]
-            self._named[vm.name].discard(vm_id)
-            if not self._named[vm.name]:
-                del self._named[vm.name]
+            ends = self._ends[vm.name]
+            ends[_end(vm_id)] -= 1
+            if not ends[_end(vm_id)]:
+                del ends[_end(vm_id)]
+            if not ends:
+                del self._ends[vm.name]
             self._all = None
 
     def all(self) -> tuple[Vm, ...]:
@@ -51,9 +55,11 @@ class ByName:
 
     def shown(self, vm: Vm) -> Vm:
         """The VM under a name that no other one has."""
-        alike = self._named.get(vm.name, ())
-        if len(alike) < 2:
+        own, ends = _end(vm.id), self._ends.get(vm.name, Counter())
+        if len(ends) < 2 and ends[own] < 2:
             return vm
-        ends = [vm_id.rpartition("-")[2] for vm_id in alike]
-        own = vm.id.rpartition("-")[2]
-        return replace(vm, name=f"{vm.name} ({own if ends.count(own) < 2 else vm.id})")
+        return replace(vm, name=f"{vm.name} ({own if ends[own] < 2 else vm.id})")
+
+
+def _end(vm_id: str) -> str:
+    return vm_id.rpartition("-")[2]

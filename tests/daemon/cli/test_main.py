@@ -187,3 +187,19 @@ def test_mesos_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
     assert ready.read_text() in line
+
+
+@pytest.mark.parametrize("arguments", [["simulate", "--help"], ["version"]])
+def test_an_output_that_takes_nothing_is_told_in_words(arguments: list[str]) -> None:
+    """A full disk behind it; one that is closed takes nothing and is no fault."""
+    command = [sys.executable, "-m", "daemon.cli", *arguments]
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (told.returncode, told.stderr) == (
+        1,
+        "stoker: the output cannot be written: No space left on device\n",
+    )
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (closed.returncode, closed.stderr) == (0, "")

@@ -206,15 +206,23 @@ def test_a_stream_that_says_nothing_more_ends_by_its_silence(master: Master, stu
         (HEAD + chunk(b"9" * 5000 + b"\n"), "integer string conversion"),
         (HEAD + chunk(b"100000\n" + b"[" * 100_000), "recursion"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "not chunked"),
-        (b"HTTP/1.1 307 Temporary Redirect\r\n\r\n", "LOCATION"),
+        (b"HTTP/1.1 307 Temporary Redirect\r\n\r\n", "it redirects without a Location"),
+        (b"HTTP/1.1 307 T\r\nLocation: //[bad/x\r\n\r\n", "a Location that is no URL"),
+        (HEAD + chunk(record(GOOD)) * 2, "SUBSCRIBED twice"),
         (b"HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\nboom", "boom"),
         (b"\x16\x03\x01\x02\x00", "Failed to parse"),
     ],
-    ids=["no JSON", "no number", "nested", "not chunked", "nowhere", "500", "TLS"],
+    ids=["no JSON", "no number", "nested", "not chunked", "nowhere", "no URL", "twice", "500", "TLS"],
 )
 def test_garbage_is_told_in_words(master: Master, answer: bytes, complaint: str) -> None:
     """The reason, which /readyz shows, states the fault."""
     assert complaint in ends(master, answer, closes=False)
+
+
+def test_a_master_that_redirects_to_itself_is_told_so(master: Master) -> None:
+    """Not that it does not accept the connection."""
+    answer = b"HTTP/1.1 307 T\r\nLocation: //%s/x\r\n\r\n" % master.address.encode()
+    assert ends(master, answer, closes=False) == "it redirects to itself (HTTP 307)"
 
 
 def test_a_master_that_does_not_lead_is_left_for_the_one_it_names(master: Master) -> None:
