@@ -25,11 +25,15 @@ _PAUSE, _WARMING, _WORK, _LONGEST_TASK = range(4)
 
 @dataclass(slots=True)
 class _Held:
-    """An executor: when it can run tasks, since when it is idle, and whether it has shuffle files."""
+    """An executor: when it can run tasks, since when it is idle, and whether it has shuffle files.
+
+    A `cold` one has still to warm up for the stages that it missed.
+    """
 
     works_from: float
     idle_since: float = math.inf
     shuffles: bool = False
+    cold: bool = False
 
 
 @dataclass(slots=True)
@@ -69,8 +73,13 @@ class Allocation:
         return max(self.target - len(self._held), 0)
 
     def launch(self, works_from: Sequence[float]) -> None:
-        """Executors are there, each of which can run tasks from these times on."""
-        self._held += [_Held(at) for at in works_from]
+        """Executors are there, each of which can run tasks from these times on.
+
+        The first ones warm up with each stage. Later ones also do so for all stages that they missed: their
+        JVMs have loaded and compiled none of the code.
+        """
+        later = bool(self._held)
+        self._held += [_Held(at, cold=later) for at in works_from]
         self._look()
 
     def releasable(self) -> list[int]:
@@ -157,6 +166,15 @@ class Allocation:
         over = rate > 0 and self.at + self._left / rate <= until
         self._left = 0.0 if over else self._left - rate * (until - self.at)
         self.at = until
+        for each in self._held:
+            if each.cold and each.works_from <= until:
+                each.cold = False
+                each.works_from += self._missed_warming()
+
+    def _missed_warming(self) -> float:
+        """Seconds for which the executors that were there have warmed up, or do so now."""
+        begun = self._stage + (self._part != _PAUSE)
+        return sum(stage.warming for stage in self.stages[:begun])
 
     def _begin_part(self, stage: int, part: int) -> None:
         """Go on with the first part from that one on that takes any time."""

@@ -77,6 +77,16 @@ def test_warming_is_each_executors_own() -> None:
         assert allocation.end() == 103.0 + 8.0 / (2 * first)
 
 
+def test_a_late_executor_warms_up_for_what_it_missed() -> None:
+    """Three seconds of the stage before and two of this one, when it has started, and then it works."""
+    stages = StageShape(work=2.0, width=2.0, warming=3.0), StageShape(work=40.0, width=4.0, warming=2.0)
+    allocation = begun(*stages)
+    allocation.move_to(107.0)  # 3 s and 1 s of the first stage, 2 s and 1 s of the second
+    assert allocation.missing == 1
+    allocation.launch([108.0])
+    assert allocation.end() == 113.0 + (40.0 - 2 * 7.0) / 4.0
+
+
 def test_shuffle_files_keep_executors() -> None:
     """Of a stage that writes them; those that had no task of it are released."""
     stages = StageShape(work=8.0, width=4.0, shuffles=True), StageShape(pause=60.0, work=1.0, width=1.0)
