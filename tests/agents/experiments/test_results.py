@@ -21,6 +21,7 @@ ELSEWHERE = {
     "audit": "stoker profile audit",
     "audit-first": "stoker profile audit",
     "dynamic": "stoker profile dynamic",
+    "dynamic-first": "stoker profile dynamic",
     "estimates-live": "stoker up",
     "fidelity": "stoker profile validate",
     "memory": "stoker profile memory",
