@@ -88,7 +88,11 @@ LOOKING_AT_OWN = frozenset({
     *_in("framework/embedded/isolation/bridge.py", "remove_network"),
     *_in(
         "framework/host/cgroups.py",
-        "memory_limit_mib limit_memory killed_for_memory remove make_tracker _make_unified _below _pids"
+        "memory_limit_mib limit_memory killed_for_memory was_at_its_limit remove make_tracker",
+    ),
+    *_in(
+        "framework/host/cgroups.py",
+        "_make_unified _below _pids"
         " most_processes_here _number",
     ),
     *_in("framework/embedded/isolation/isolation.py", "_proc"),

@@ -16,8 +16,9 @@ import structlog
 
 from conf.loader import ConfigError
 from conf.schema import Config
+from daemon.core.errors import RejectedError
 from framework.host.unix_users import UnixAccount, cannot, find_account
-from framework.host.user_files import OpenFile, UserFiles, has_rights_of, opened, placed
+from framework.host.user_files import NoThreadError, OpenFile, UserFiles, has_rights_of, opened, placed
 from framework.task_folders import substrate_folder
 
 log = structlog.get_logger("rights")
@@ -86,7 +87,7 @@ class RunAs:
     def check_all(
         self, references: Sequence[tuple[str, Callable[[OpenFile], None] | None]], asker: str = ""
     ) -> None:
-        """Run `check` for all files of a job that `asker` submits."""
+        """Run `check` for all files of a job that `asker` submits; RejectedError if none can be read."""
         here = [(reference, path, judge) for reference, judge in references if (path := _here(reference))]
         if not here:
             return
@@ -100,6 +101,9 @@ class RunAs:
 
         try:
             self.files.look(self.account, about, look, asker)
+        except NoThreadError as error:
+            why = f"{about}: cannot be looked at: {error}"
+            raise RejectedError(503, "Files cannot be looked at", why, {"Retry-After": "1"}) from None
         except TimeoutError as error:
             log.warning("a user's file cannot be looked at", file=about, user=asker, why=str(error))
             raise ValueError(f"{about}: cannot be looked at: {error}") from None

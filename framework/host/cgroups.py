@@ -100,6 +100,13 @@ class ControlGroup:
         counts = dict(line.split() for line in text.splitlines())
         return int(counts.get("oom_kill", 0)) > 0
 
+    def was_at_its_limit(self) -> bool:
+        """Whether memory reached the limit of this group, and not of one above."""
+        if self.unified:
+            events = dict(line.split() for line in (self.memory / "memory.events").read_text().splitlines())
+            return int(events.get("max", 0)) > 0
+        return int((self.memory / "memory.failcnt").read_text()) > 0
+
     def kill(self) -> None:
         """Kill all its processes; those that they start meanwhile need another call."""
         for folder in self.folders:

@@ -42,6 +42,10 @@ _PATIENCE = 5.0
 _HANGING_OF_ONE, _HANGING = 4, 64
 
 
+class NoThreadError(TimeoutError):
+    """No thread could be started to read a user's file: no fault of the file."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenFile:
     """A file that is open for reading: its descriptor, and its path with all links followed."""
@@ -105,7 +109,7 @@ class UserFiles:
         except RuntimeError:
             with self._lock:
                 self._running.discard(look)
-            raise TimeoutError("this machine has no room for another thread now") from None
+            raise NoThreadError("this machine has no room for another thread now") from None
         try:
             return done.result(self._patience)
         except TimeoutError:

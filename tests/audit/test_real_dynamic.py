@@ -1,4 +1,4 @@
-"""Simulated dynamic allocation beside real runs: it knows the fixed ones alone, and the page has the numbers."""
+"""Simulated dynamic allocation beside real runs: it knows the fixed ones; the page has the numbers."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -140,12 +140,12 @@ class VmCell:
         if group is None:
             return None
         limit, most = group.memory_limit_mib, self.group.memory_limit_mib
-        killed = group.killed_for_memory()
+        killed, at_its_limit = group.killed_for_memory(), group.was_at_its_limit()
         if not group.remove():
             self._left.append(group)
         if not killed:
             return None
-        if limit < most:
+        if limit < most and at_its_limit:
             return f"Memory limit exceeded: it needed more than its {limit} MB of memory"
         return f"Memory limit exceeded: the tasks of this VM needed more than its {most} MB of memory"
 

@@ -1,5 +1,8 @@
 """Enters a VM, that is its cgroups and its network namespace, and becomes the command. A program of its own.
 
+Shared memory and semaphores, of System V and in /dev/shm, are the command's own, and end with its last
+process: else they would stay, count towards the VM's memory, and use up the machine's.
+
     python enter.py NAMESPACE USER EXECUTABLE CGROUP_PROCS... -- ARGV... < environment
 
 USER is UID:GID:GROUP..., or empty for the present one.
@@ -12,6 +15,7 @@ error with exit code 1, as Mesos reports a program that is not there.
 """
 
 import ctypes
+import errno
 import json
 import os
 import sys
@@ -22,7 +26,9 @@ if __name__ == "__main__":
 
 from framework.host.process_tree import become
 
-_CLONE_NEWNET = 0x40000000  # linux/sched.h
+_SHM = "/dev/shm"  # noqa: S108 (a mount of its own comes there)
+_CLONE_NEWNET, _CLONE_NEWIPC, _CLONE_NEWNS = 0x40000000, 0x08000000, 0x00020000  # linux/sched.h
+_MS_NOSUID, _MS_NODEV, _MS_REC, _MS_SLAVE = 2, 4, 1 << 14, 1 << 19  # linux/mount.h
 
 
 def main(arguments: list[str]) -> None:
@@ -35,6 +41,7 @@ def main(arguments: list[str]) -> None:
         for path in files:
             _write(path, "0")
         _enter(namespace)
+        _own_shared_memory()
         if user:
             uid, gid, *groups = map(int, user.split(":"))
             become(uid, gid, groups)
@@ -50,11 +57,29 @@ def _write(path: str, text: str) -> None:
 
 
 def _enter(namespace: str) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
     descriptor = os.open(namespace, os.O_RDONLY)
-    if libc.setns(descriptor, _CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), f"setns: {os.strerror(ctypes.get_errno())}", namespace)
+    _checked("setns", _libc().setns(descriptor, _CLONE_NEWNET), namespace)
     os.close(descriptor)
+
+
+def _own_shared_memory() -> None:
+    """Have own ones. What is mounted later on this machine is seen here too, and nothing the other way."""
+    libc = _libc()
+    _checked("unshare", libc.unshare(_CLONE_NEWIPC | _CLONE_NEWNS), "ipc")
+    _checked("mount", libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None), "/")
+    flags = _MS_NOSUID | _MS_NODEV
+    made = libc.mount(b"tmpfs", _SHM.encode(), b"tmpfs", flags, b"mode=1777")
+    if not (made and ctypes.get_errno() == errno.ENOENT):  # a machine may have no such folder
+        _checked("mount", made, _SHM)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(call: str, result: int, what: str) -> None:
+    if result:
+        raise OSError(ctypes.get_errno(), f"{call}: {os.strerror(ctypes.get_errno())}", what)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import pytest
 
 from conf.loader import ConfigError
 from conf.schema import Config, Tls
+from daemon.core.errors import RejectedError
 from daemon.disk.run_as import RunAs, own_rights, rights_of
 from framework.host.unix_users import UnixAccount, cannot, find_account, mode_allows
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
@@ -244,6 +245,21 @@ def test_a_link_tells_nothing_of_what_the_daemons_rights_reach(
     told = [refusal(rights, f"{allowed}/{name}").replace(name, "") for name in ("one", "two")]
     assert told[0] == told[1]
     assert "other may not read it" in told[0]
+
+
+def test_a_lack_of_threads_is_no_fault_of_a_file(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another try may have one: 503, and not the submitter's 422."""
+
+    def no_room(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    rights = RunAs(None, (data_dir,), None)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_room)
+        with pytest.raises(RejectedError, match="no room for another") as refused:
+            rights.check("/etc/hostname", lambda _: None)
+    assert (refused.value.status, dict(refused.value.headers or {})) == (503, {"Retry-After": "1"})
+    rights.check("/etc/hostname", lambda _: None)
 
 
 def refusal(rights: RunAs, path: str) -> str:

@@ -41,6 +41,15 @@ with socket.create_server(("0.0.0.0", 5005)) as server:
             while peer.recv(1 << 16): pass
             peer.sendall(b"x")
 """
+SHARES = """
+import ctypes, os, sys
+libc, mib = ctypes.CDLL(None, use_errno=True), int(sys.argv[1])
+libc.shmat.restype = ctypes.c_void_p
+segment = libc.shmget(0, mib << 20, 0o1666)
+ctypes.memset(libc.shmat(segment, None, 0), 1, mib << 20)
+with open(f"/dev/shm/stoker-test-{os.getpid()}", "wb") as file:
+    print(mib, file.write(bytes(mib << 20)) >> 20, sum(libc.semget(0, 1, 0o1666) >= 0 for _ in range(100)))
+"""
 SEND = """
 import socket, sys, time
 began = time.monotonic()
@@ -259,6 +268,21 @@ def test_a_container_that_needs_too_much_ends_alone(isolation: Isolation) -> Non
     assert cell.leave("beside") is None
 
 
+def test_a_full_vm_is_no_fault_of_the_task_that_it_ends(isolation: Isolation) -> None:
+    """Neither of two needs more than its own memory, and both more than the VM has."""
+    cell = isolation.cells["vm-1"]
+    names = ("one", "other")
+    wait = "\nimport time; time.sleep(1000)"
+    both = {name: start(cell, name, HOG + wait, 150, memory_mib=240) for name in names}
+    until(lambda: any(process.poll() is not None for process in both.values()))
+    ended = next(name for name, process in both.items() if process.poll() is not None)
+    for process in both.values():
+        process.kill()
+        process.communicate()
+    said = {name: cell.leave(name) for name in names}
+    assert "Memory limit exceeded: the tasks of this VM needed more than its 256 MB" in (said[ended] or "")
+
+
 #: Processes that each start the next one and end, faster than they are found.
 CHAIN = """
 import os, sys
@@ -269,6 +293,26 @@ while True:
     if os.fork():
         os._exit(0)
 """
+
+
+def test_shared_memory_ends_with_its_task(isolation: Isolation) -> None:
+    """Of System V and in /dev/shm, with semaphores: the VM has its memory again, and so has this machine."""
+    cell = isolation.cells["vm-2"]
+    before = listed_ipc()
+    for number in range(3):
+        process = start(cell, f"shares-{number}", SHARES, 60)
+        assert printed(process).split() == ["60", "60", "100"]
+        cell.leave(f"shares-{number}")
+        until(cell.clear)
+        name = "memory.current" if cell.group.unified else "memory.usage_in_bytes"
+        assert int((cell.group.memory / name).read_text()) < 50 << 20
+    assert listed_ipc() == before
+    assert not list(Path("/dev/shm").glob("stoker-test-*"))
+
+
+def listed_ipc() -> tuple[str, ...]:
+    """System V's shared memory and semaphores of this machine."""
+    return tuple(Path(f"/proc/sysvipc/{kind}").read_text() for kind in ("shm", "sem"))
 
 
 def test_what_a_task_leaves_behind_is_killed_until_it_is_gone(tmp_path: Path) -> None:
