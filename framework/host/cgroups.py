@@ -105,7 +105,11 @@ class ControlGroup:
         if self.unified:
             events = dict(line.split() for line in (self.memory / "memory.events").read_text().splitlines())
             return int(events.get("max", 0)) > 0
-        return int((self.memory / "memory.failcnt").read_text()) > 0
+        # memory.failcnt stays 0 on some kernels.
+        most, limit = (
+            int((self.memory / f"memory.{n}_in_bytes").read_text()) for n in ("max_usage", "limit")
+        )
+        return most > limit - _MIB
 
     def kill(self) -> None:
         """Kill all its processes; those that they start meanwhile need another call."""
