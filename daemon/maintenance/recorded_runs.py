@@ -159,6 +159,8 @@ def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
             input_mib=run.input_mib,
             resources=job.size.others,
             auto={},  # as it was chosen
+            dynamic_min=None,  # the stages of its type, by which a driver would ask, are not known
+            dynamic_initial=None,
         )
         for run, job in finished
     )

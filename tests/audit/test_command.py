@@ -101,7 +101,7 @@ def test_a_signal_leaves_no_unpacked_archive(tmp_path: Path, number: signal.Sign
     archive, scratch = tmp_path / "logs.tar", tmp_path / "scratch"
     scratch.mkdir()
     log = tmp_path / "app-1"
-    log.write_text(text_of(ETL) * 3000)
+    log.write_text(text_of(ETL) * 15_000)  # to read it takes much longer than to be seen
     with tarfile.open(archive, "w") as made:
         made.add(log)
     command = [sys.executable, "-m", "daemon.cli", "audit", str(archive), "--vm", "m5.xlarge"]

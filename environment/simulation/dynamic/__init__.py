@@ -1,1 +1,1 @@
-"""Jobs of a simulation whose drivers request and release executors while they run: dynamic allocation."""
+"""Dynamic allocation in a simulation: drivers request and release executors while their jobs run."""
