@@ -39,6 +39,7 @@ def bursts(folder: Path, *, dynamic: bool = False) -> LoggedApplication:
     begins = (10.0, 60.0 + late)
     for number in range(4):
         ids = [str(number)]
+        times: tuple[tuple[float, float], ...]
         if dynamic and number:
             ids.append(f"{number}-again")
             times = ((11.0, begins[0] + 20 + late), (begins[1] + 1, begins[1] + 10 + late))
