@@ -272,6 +272,27 @@ def test_files_are_what_simulate_takes(tmp_path: Path, capsys: pytest.CaptureFix
     (scenario,) = [each for each in told["scenarios"] if each["name"] == "spot VMs, greedy"]
     # The audit scales it to the logs' cost, which whole numbers of executors miss by a hundredth.
     assert run["bill"] == pytest.approx(scenario["dollars"], rel=0.02)
+    assert (
+        main(
+            [
+                "audit",
+                str(logs),
+                "--scenario",
+                "shared VMs, greedy",
+                "--write-cluster",
+                str(tmp_path / "demand.yaml"),
+            ]
+        )
+        == 0
+    )
+    capsys.readouterr()
+    words = ["--workload", str(paths["workload"]), "--profiles", str(paths["profiles"]), "--policy", "greedy"]
+    words += ["--cluster", str(tmp_path / "demand.yaml"), "-o", "json"]
+    bills = []
+    for dynamic in ([], ["--dynamic", "1"]):
+        assert main(["simulate", *words, *dynamic]) == 0
+        bills.append(json.loads(capsys.readouterr().out)[0]["bill"])
+    assert bills[1] < bills[0]  # etl holds eight executors for 1,000 idle seconds
 
 
 def test_changes_as_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
