@@ -362,7 +362,8 @@ def _note_profile(reading: _Reading, event: Event) -> None:
 
 def _note_added(reading: _Reading, event: Event) -> None:
     info = event["Executor Info"]
-    name, at = str(event["Executor ID"]), (registered := time_of(event["Timestamp"]))
+    name, registered = str(event["Executor ID"]), time_of(event["Timestamp"])
+    at = registered
     # A Spark that knows when it asked for the executor says so: it was held since then, unless the cluster
     # was full and it waited for its place.
     requested = info.get("Request Time")

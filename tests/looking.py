@@ -88,7 +88,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("framework/embedded/isolation/bridge.py", "remove_network"),
     *_in(
         "framework/host/cgroups.py",
-        "memory_limit_mib limit_memory killed_for_memory was_at_its_limit remove make_tracker",
+        "memory_limit_mib limit_memory was_at_its_limit _happened remove make_tracker",
     ),
     *_in(
         "framework/host/cgroups.py",

@@ -83,13 +83,16 @@ class SimulatedGrowth:
 
     def grow(self, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...]) -> None:
         """Place more executors of a job on these VMs, which shortens the rest of it accordingly."""
-        running = self._running[number]
-        before, had = running.taken, running.vm_ids
-        taken, vm_ids = (*before, *sizes), (*had, *(self._ids[vm] for vm in placement.tolist()))
-        self.join(number, placement, sizes)
-        grown = (*running.grown, Grown(self._now, len(before), len(taken)))
-        self._change(number, replace(running, vm_ids=vm_ids, grown=grown), taken, 0.0)
+        self._change(number, self.joined(number, placement, sizes), 0.0)
         self.look(number)
+
+    def joined(self, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...]) -> RunningJob:
+        """Bring more executors of a job onto these VMs; the job with them, as if its end stayed."""
+        running = self._running[number]
+        had, vm_ids = running.taken, (*running.vm_ids, *(self._ids[vm] for vm in placement.tolist()))
+        self.join(number, placement, sizes)
+        grown = (*running.grown, Grown(self._now, len(had), len(vm_ids)))
+        return replace(running, vm_ids=vm_ids, sizes=(*had, *sizes), grown=grown)
 
     def join(self, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...]) -> None:
         """More executors are there, in the places of some that left or in new ones."""
@@ -106,22 +109,26 @@ class SimulatedGrowth:
 
     def shrink(self, number: int, executors: Sequence[int]) -> None:
         """These executors leave the job for good: the rest of it takes longer, and some is done again."""
-        running, start = self._running[number], float(self._batch.state.start[0, number])
-        present = self._missing.present(number)
-        kept = [at not in executors for at in present]
+        was, start = self._running[number], float(self._batch.state.start[0, number])
         done = sum(self._now - self._missing.since.get(at, start) for at in executors)
-        self._missing.give(number, executors)
-        taken = tuple(size for size, stays in zip(running.taken, kept, strict=True) if stays)
-        vm_ids = tuple(vm_id for vm_id, stays in zip(running.vm_ids, kept, strict=True) if stays)
-        grown = (*running.grown, Grown(self._now, len(present), len(taken)))
-        again = running.job.rework.drained * done / len(present)
-        self._change(number, replace(running, vm_ids=vm_ids, grown=grown), taken, again)
+        again = was.job.rework.drained * done / len(was.vm_ids)
+        self._change(number, self.left(number, executors), again)
         if self._grows:
             self.look(number)
 
-    def _change(self, number: int, running: RunningJob, taken: tuple[Resources, ...], again: float) -> None:
+    def left(self, number: int, executors: Sequence[int]) -> RunningJob:
+        """Take these executors of a job away for good; the job without them, as if its end stayed."""
+        running = self._running[number]
+        kept = [at not in executors for at in self._missing.present(number)]
+        self._missing.give(number, executors)
+        taken = tuple(size for size, stays in zip(running.taken, kept, strict=True) if stays)
+        vm_ids = tuple(vm_id for vm_id, stays in zip(running.vm_ids, kept, strict=True) if stays)
+        grown = (*running.grown, Grown(self._now, len(kept), len(taken)))
+        return replace(running, vm_ids=vm_ids, sizes=taken, grown=grown)
+
+    def _change(self, number: int, running: RunningJob, again: float) -> None:
         """The job goes on with these executors; so many seconds of it are done again."""
-        state, was = self._batch.state, self._running[number]
+        state, was, taken = self._batch.state, self._running[number], running.taken
         sooner = self._seconds(number, taken, running.vm_ids) / self._seconds(number, was.taken, was.vm_ids)
         left = float(state.end[0, number]) - self._now + again
         state.end[0, number] = self._now + left * sooner

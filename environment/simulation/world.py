@@ -117,7 +117,6 @@ class World:
         )
         self._dynamic = DynamicJobs(
             self.batch,
-            self._ids,
             self._running,
             self._sizes,
             self.missing,

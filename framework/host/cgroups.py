@@ -96,20 +96,22 @@ class ControlGroup:
 
     def killed_for_memory(self) -> bool:
         """Whether the kernel killed a process of this group because memory was at its limit."""
-        text = (self.memory / ("memory.events" if self.unified else "memory.oom_control")).read_text()
-        counts = dict(line.split() for line in text.splitlines())
-        return int(counts.get("oom_kill", 0)) > 0
+        return self._happened("oom_kill")
 
     def was_at_its_limit(self) -> bool:
         """Whether memory reached the limit of this group, and not of one above."""
         if self.unified:
-            events = dict(line.split() for line in (self.memory / "memory.events").read_text().splitlines())
-            return int(events.get("max", 0)) > 0
+            return self._happened("max")
         # memory.failcnt stays 0 on some kernels.
         most, limit = (
             int((self.memory / f"memory.{n}_in_bytes").read_text()) for n in ("max_usage", "limit")
         )
         return most > limit - _MIB
+
+    def _happened(self, event: str) -> bool:
+        text = (self.memory / ("memory.events" if self.unified else "memory.oom_control")).read_text()
+        counts = dict(line.split() for line in text.splitlines())
+        return int(counts.get(event, 0)) > 0
 
     def kill(self) -> None:
         """Kill all its processes; those that they start meanwhile need another call."""

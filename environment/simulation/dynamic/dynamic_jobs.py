@@ -13,14 +13,13 @@ from environment.kernel.leases import READY
 from environment.kernel.state import Batch, SmallIntArray
 from environment.model.messages.options import GROWTH_PATIENCE
 from environment.resources import Resources
-from environment.scale_up import Grown
 from environment.simulation.dynamic.allocation import Allocation
-from environment.simulation.dynamic.stage_times import first_start, stages_of
+from environment.simulation.dynamic.stage_times import core_seconds_of, first_start, stages_of
 from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.scale_up import SimulatedGrowth
 from environment.types import Job, PlacementRequest
 from environment.view import RunningJob
-from profiles.job_profile import JobProfile, StageShape
+from profiles.job_profile import JobProfile
 
 
 class DynamicJobs:
@@ -29,7 +28,6 @@ class DynamicJobs:
     def __init__(
         self,
         batch: Batch,
-        ids: Sequence[str],
         running: dict[int, RunningJob],
         sizes: dict[int, tuple[Resources, ...]],
         missing: MissingExecutors,
@@ -38,7 +36,7 @@ class DynamicJobs:
         idle: float,
     ) -> None:
         """`idle`: seconds after which a driver releases an idle executor."""
-        self._batch, self._ids, self._running, self._sizes = batch, ids, running, sizes
+        self._batch, self._running, self._sizes = batch, running, sizes
         self._missing, self._growing, self._profiles, self._idle = missing, growing, profiles, idle
         self._allocations: dict[int, Allocation] = {}
         #: When each that waits for executors asked for them.
@@ -51,18 +49,16 @@ class DynamicJobs:
         """A job has started with so many executors; the kernel's end of it is set if it is dynamic."""
         if truth.dynamic is None:
             return
-        stages, started = self._stages(truth), float(self._batch.state.start[0, number])
+        profile, started = self._profiles[truth.type], float(self._batch.state.start[0, number])
+        stages = stages_of(truth, profile)
         allocation = Allocation(stages, truth.cpus, truth.dynamic, truth.executors, self._idle, started)
         self._allocations[number] = allocation
-        allocation.launch([started + first_start(self._profiles[truth.type])] * executors)
+        allocation.launch([started + first_start(profile)] * executors)
         self._show(number)
 
     def core_seconds(self, truth: Job) -> float:
         """The fewest core-seconds that a dynamic job takes, on any number of executors."""
-        return sum(stage.work for stage in self._stages(truth))
-
-    def _stages(self, truth: Job) -> tuple[StageShape, ...]:
-        return stages_of(truth, self._profiles[truth.type])
+        return core_seconds_of(truth, self._profiles[truth.type])
 
     def ended(self, number: int) -> None:
         """A job is over."""
@@ -96,29 +92,22 @@ class DynamicJobs:
 
     def grow(self, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...]) -> None:
         """More executors of a job are on these VMs."""
-        running = self._running[number]
-        self._growing.join(number, placement, sizes)
-        vms, profile = placement.tolist(), self._profiles[running.job.type]
+        running = self._growing.joined(number, placement, sizes)
+        profile = self._profiles[running.job.type]
         start = profile.startup if profile.executor_start is None else profile.executor_start
-        self._allocations[number].launch([self._ready(vm) + start for vm in vms])
-        on = (*running.vm_ids, *(self._ids[vm] for vm in vms))
+        self._allocations[number].launch([self._ready(vm) + start for vm in placement.tolist()])
         self._asked_at.pop(number, None)
-        self._changed(number, on, (*running.taken, *sizes))
+        self._changed(number, running)
 
     def _release(self, number: int, allocation: Allocation, places: Sequence[int]) -> None:
-        running, present = self._running[number], self._missing.present(number)
+        present = self._missing.present(number)
         allocation.release(places)
-        self._missing.give(number, [present[place] for place in places])
-        kept = [place for place in range(len(present)) if place not in places]
-        on, taken = running.vm_ids, running.taken
-        self._changed(number, tuple(on[each] for each in kept), tuple(taken[each] for each in kept))
+        self._changed(number, self._growing.left(number, [present[place] for place in places]))
 
-    def _changed(self, number: int, on: tuple[str, ...], taken: tuple[Resources, ...]) -> None:
-        running, was = self._running[number], float(self._batch.state.end[0, number])
-        grown = (*running.grown, Grown(self._now, len(running.vm_ids), len(on)))
-        self._sizes[number] = taken
-        running = replace(running, vm_ids=on, sizes=taken, grown=grown)
-        self._running[number] = running
+    def _changed(self, number: int, running: RunningJob) -> None:
+        """The job goes on with these executors."""
+        was = float(self._batch.state.end[0, number])
+        self._sizes[number], self._running[number] = running.sizes, running
         self._show(number)
         left, before = float(self._batch.state.end[0, number]) - self._now, was - self._now
         expected = self._growing.expected(number, running, left / before if before > 0 else 1.0)

@@ -18,7 +18,7 @@ def check_dynamic(jobs: Sequence[Job], vms: Sequence[Vm], options: SimulationOpt
     dynamic = [job for job in jobs if job.dynamic is not None]
     if not dynamic:
         return
-    for job in dynamic:
+    for job in {job.type: job for job in reversed(dynamic)}.values():  # the first one of each type
         profile = options.profiles.get(job.type)
         if profile is None or seconds_on(profile.stages, 1.0) <= 0:
             raise ConfigError(
@@ -60,9 +60,7 @@ def stages_of(job: Job, profile: JobProfile) -> tuple[StageShape, ...]:
 
     On all its executors they take that, together with the start of these.
     """
-    stages, duration = profile.stages, job.expected_duration or 0.0
-    busy = max(duration - first_start(profile), _LEAST_BUSY * duration)
-    factor = busy / seconds_on(stages, job.executors * job.cpus)
+    factor = _longer(job, profile)
     return tuple(
         stage.model_copy(
             update={
@@ -72,5 +70,17 @@ def stages_of(job: Job, profile: JobProfile) -> tuple[StageShape, ...]:
                 "longest": factor * stage.longest,
             }
         )
-        for stage in stages
+        for stage in profile.stages
     )
+
+
+def core_seconds_of(job: Job, profile: JobProfile) -> float:
+    """Core-seconds of the tasks of its stages, on any number of executors."""
+    return _longer(job, profile) * sum(stage.work for stage in profile.stages)
+
+
+def _longer(job: Job, profile: JobProfile) -> float:
+    """Factor of its times on those of its type's stages."""
+    duration = job.expected_duration or 0.0
+    busy = max(duration - first_start(profile), _LEAST_BUSY * duration)
+    return busy / seconds_on(profile.stages, job.executors * job.cpus)
