@@ -42,6 +42,12 @@ class ApplicationCost:
         """Dollars of all causes."""
         return self.dollars.total
 
+    @property
+    def by_executor(self) -> list[tuple[Executor, float]]:
+        """Executors that were there for a while, with their dollars."""
+        pairs = zip(self.application.executors, self.executors, strict=True)
+        return [(executor, dollars) for executor, dollars in pairs if executor.seconds > 0]
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -172,7 +178,7 @@ def _days(costs: Sequence[ApplicationCost]) -> list[Line]:
 
     whole = np.array([(each.application.started_at, each.application.ended_at) for each in costs])
     seconds = by_day(whole, np.ones((len(costs), 1)))[:, 0].tolist()
-    executors = [pair for cost in costs for pair in _priced(cost)]
+    executors = [pair for cost in costs for pair in cost.by_executor]
     spans = np.array([(each.added_at, each.removed_at) for each, _ in executors]).reshape(-1, 2)
     width = len(CAUSES)
     held = by_day(spans, np.array([_by_second(*pair) for pair in executors]).reshape(-1, 2 * width + 3))
@@ -196,14 +202,8 @@ def _days(costs: Sequence[ApplicationCost]) -> list[Line]:
 def _until(cost: ApplicationCost, at: float) -> float:
     """Dollars of the application's executors until a time."""
     return sum(
-        dollars * min(max(at - each.added_at, 0.0) / each.seconds, 1.0) for each, dollars in _priced(cost)
+        dollars * min(max(at - each.added_at, 0.0) / each.seconds, 1.0) for each, dollars in cost.by_executor
     )
-
-
-def _priced(cost: ApplicationCost) -> list[tuple[Executor, float]]:
-    """Executors that were there for a while, with their dollars."""
-    pairs = zip(cost.application.executors, cost.executors, strict=True)
-    return [(executor, dollars) for executor, dollars in pairs if executor.seconds > 0]
 
 
 def _first_and_last_day(of: LoggedApplication) -> tuple[int, int]:

@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from audit.costs import Costs
-from audit.held_amounts import held_until
-
-FloatArray = NDArray[np.float64]
+from audit.held_amounts import FloatArray, held_until
 
 
 @dataclass(frozen=True, slots=True, eq=False)

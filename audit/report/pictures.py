@@ -9,7 +9,8 @@ import numpy as np
 
 from audit.costs import Costs
 from audit.executor_use import CAUSES, CoreUse
-from audit.over_time import FloatArray, cores_over_time
+from audit.held_amounts import FloatArray
+from audit.over_time import cores_over_time
 from audit.savings.predict import Savings
 
 #: Units of the pictures' own coordinates; they scale with the page.

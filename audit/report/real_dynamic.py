@@ -9,7 +9,6 @@ import numpy as np
 from audit.savings.real_dynamic import DynamicCase, executors_at
 from audit.savings.real_runs import AuditedRuns
 from conf.util.counted import counted
-from profiles.runs import machine_told
 
 #: Points of a curve.
 _POINTS = 1000
@@ -25,7 +24,6 @@ def report(cases: Sequence[DynamicCase], audited: AuditedRuns, path: Path, comma
 
 def lines(cases: Sequence[DynamicCase], audited: AuditedRuns, command: str, picture: str) -> Iterator[str]:
     """The lines of the report."""
-    about, loads = audited.about, [run.load for run in audited.runs]
     yield "# Dynamic allocation in the simulator, on real Spark\n"
     yield (
         f"{counted(len(cases), 'job type')} ran on real Spark with a fixed number of executors and with "
@@ -35,11 +33,7 @@ def lines(cases: Sequence[DynamicCase], audited: AuditedRuns, command: str, pict
         "Seconds are from the application's start to its end, executor-seconds within that time.\n"
     )
     yield f"```console\n$ {command}\n```\n"
-    yield (
-        f"{machine_told(about)}; {about.get('date')}. Load (processes that want to run, at the end of a "
-        f"run): {min(loads):.1f} to {max(loads):.1f}, median {statistics.median(loads):.1f}. Isolation of "
-        f"VMs {about.get('isolation')}.\n"
-    )
+    yield f"{audited.conditions}\n"
     if cases:
         seconds = statistics.fmean(abs(each.simulated.seconds / each.real.seconds - 1) for each in cases)
         held = statistics.fmean(

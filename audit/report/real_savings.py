@@ -8,7 +8,6 @@ from audit.prices import Prices
 from audit.savings.real_runs import AuditedRuns
 from audit.savings.real_savings import RealSavings, SavingCase, cost_of
 from conf.util.counted import counted
-from profiles.runs import machine_told
 
 #: A run costs fractions of a cent: dollars are those of so many.
 _MANY = 1000
@@ -24,8 +23,6 @@ def report(found: RealSavings, audited: AuditedRuns, prices: Prices, path: Path,
 
 def lines(found: RealSavings, audited: AuditedRuns, prices: Prices, command: str) -> Iterator[str]:
     """The lines of the report; `prices` are those of the comparison."""
-    about = audited.about
-    loads = [run.load for run in audited.runs]
     yield "# Savings that an audit predicts, on real Spark\n"
     yield (
         f"{counted(len(found.cases), 'job type')} ran on real Spark with all of their executors and with "
@@ -36,11 +33,7 @@ def lines(found: RealSavings, audited: AuditedRuns, prices: Prices, command: str
         "save less than 2 % or nothing, are cases as well.\n"
     )
     yield f"```console\n$ {command}\n```\n"
-    yield (
-        f"{machine_told(about)}; {about.get('date')}. Load (processes that want to run, at the end "
-        f"of a run): {min(loads):.1f} to {max(loads):.1f}, median {statistics.median(loads):.1f}. Isolation "
-        f"of VMs {about.get('isolation')}. Prices: `{prices.name}`.\n"
-    )
+    yield f"{audited.conditions} Prices: `{prices.name}`.\n"
     yield from _summary(found)
     yield "## Every type\n"
     yield (

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.applications import Executor, LoggedApplication
-from audit.savings.job_runs import FloatArray, JobRun
+from audit.held_amounts import FloatArray
+from audit.savings.job_runs import JobRun
 from audit.savings.plays import NINETY, DollarRange
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
@@ -72,8 +73,8 @@ def _load(runs: Iterable[JobRun], covers: Covers) -> _Load:
     ends: list[float] = []
     rates: list[float] = []
     for run in runs:
-        for dollars, executor in zip(run.cost.executors, run.application.executors, strict=True):
-            if executor.seconds > 0 and covers(run.application, executor):
+        for executor, dollars in run.cost.by_executor:
+            if covers(run.application, executor):
                 begins.append(executor.added_at)
                 ends.append(executor.removed_at)
                 rates.append(dollars * SECONDS_PER_HOUR / executor.seconds)

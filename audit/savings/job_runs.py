@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from audit.applications import Executor, LoggedApplication, Stage
 from audit.costs import ApplicationCost
-from audit.held_amounts import held_until
+from audit.held_amounts import FloatArray, held_until
 from audit.names import type_of
 from audit.prices import Prices
 from profiles.job_profile import MOST_STAGES, StageShape
 from profiles.workloads.workload import MOST
 
-FloatArray = NDArray[np.float64]
 #: Of a duration; shorter ones cannot be simulated.
 _LEAST = 0.1
 
@@ -118,13 +117,6 @@ class JobRun:
         """Its stages, those together that overlap."""
         return _groups(self.application)
 
-    @property
-    def _first(self) -> list[Executor]:
-        """Executors that had registered before the first stage, if the log tells when."""
-        at = self.application.started_at + float(self.groups.begins[0])
-        registered = [each for each in self.application.executors if each.starting > 0]
-        return [each for each in registered if each.added_at + each.starting <= at]
-
     def stages(self) -> tuple[StageShape, ...]:
         """Shapes of its stages, for a simulation of dynamic allocation; none where it had no task.
 
@@ -135,8 +127,13 @@ class JobRun:
             return ()
         ends = groups.begins + groups.seconds
         # A driver with a fixed number of executors waits for these before its first stage.
-        registered = [each.added_at + each.starting - self.application.started_at for each in self._first]
-        pauses = np.append(groups.begins, self.seconds) - np.append(max(registered, default=0.0), ends)
+        registered = [
+            each.added_at + each.starting - self.application.started_at
+            for each in self.application.executors
+            if each.starting > 0
+        ]
+        waited = max((at for at in registered if at <= groups.begins[0]), default=0.0)
+        pauses = np.append(groups.begins, self.seconds) - np.append(waited, ends)
         busy = np.minimum(groups.cores, groups.width)
         warming = groups.warming / np.maximum(busy, 1e-9)
         net = np.maximum(groups.work - groups.warming, 0.0)
@@ -156,8 +153,13 @@ class JobRun:
             strict=True,
         )
         last = StageShape(pause=max(round(float(pauses[-1]), 3), 0.0), work=0.0, width=0.0)
-        names = ("pause", "work", "warming", "width", "longest", "shuffles")
-        return (*(StageShape(**dict(zip(names, row, strict=True))) for row in rows), last)
+        shapes = (
+            StageShape(
+                pause=pause, work=work, warming=warming, width=width, longest=longest, shuffles=shuffles
+            )
+            for pause, work, warming, width, longest, shuffles in rows
+        )
+        return (*shapes, last)
 
     def seconds_on(self, cores: float) -> float:
         """Seconds on so many cores of all executors together: what no stage does stays as long.

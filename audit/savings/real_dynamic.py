@@ -64,16 +64,6 @@ class DynamicCase:
         """The same in the simulation."""
         return 1 - self.simulated.executor_seconds / self.fixed.executor_seconds
 
-    @property
-    def slower(self) -> float:
-        """How many times longer it really takes."""
-        return self.real.seconds / self.fixed.seconds
-
-    @property
-    def predicted_slower(self) -> float:
-        """The same in the simulation."""
-        return self.simulated.seconds / self.fixed.seconds
-
     def to_json(self) -> dict[str, Any]:
         """Plain values, without the executors' times."""
         values = asdict(self)

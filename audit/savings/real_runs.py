@@ -5,6 +5,7 @@ A file `runs.json` has all runs and the description of the plan, the machine and
 """
 
 import json
+import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from conf.errors import ReportedError
 from conf.util.whole_file import write_whole
 from profiles.executor_attributes import ExecutorAttributes
 from profiles.memory_peaks import MemoryPeak
+from profiles.runs import machine_told
 
 RUNS = "runs.json"
 
@@ -54,6 +56,16 @@ class AuditedRuns:
 
     runs: tuple[AuditedRun, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def conditions(self) -> str:
+        """The machine, the date, the load and the isolation, in words."""
+        loads = [run.load for run in self.runs]
+        return (
+            f"{machine_told(self.about)}; {self.about.get('date')}. Load (processes that want to run, at the "
+            f"end of a run): {min(loads):.1f} to {max(loads):.1f}, median {statistics.median(loads):.1f}. "
+            f"Isolation of VMs {self.about.get('isolation')}."
+        )
 
 
 def write_audited(folder: Path, audited: AuditedRuns) -> None:

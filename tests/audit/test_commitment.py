@@ -18,7 +18,10 @@ def load(*executors: tuple[float, float, float]) -> list[Any]:
     ]
     dollars = tuple(rate * (end - begin) for begin, end, rate in executors)
     return [
-        SimpleNamespace(cost=SimpleNamespace(executors=dollars), application=SimpleNamespace(executors=made))
+        SimpleNamespace(
+            cost=SimpleNamespace(by_executor=list(zip(made, dollars, strict=True))),
+            application=SimpleNamespace(executors=made),
+        )
     ]
 
 

@@ -1,16 +1,13 @@
 """The command `profile audit`: checks savings of `stoker audit` by real runs, and writes the report."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from stoker.characters import visible
 
-from daemon.cli.profile.profile import NewRuns, place_of_runs
-from daemon.cli.shared.errors import CommandError, end_in_order, writing
+from daemon.cli.profile.profile import NewRuns
+from daemon.cli.shared.errors import end_in_order, writing
 from daemon.cli.shared.options import RESULTS, Output, print_json
-from daemon.cli.shared.progress import progress_bar
 
 
 def audit(
@@ -38,17 +35,10 @@ def audit(
     from audit.prices import load_prices
     from audit.report.real_savings import report
     from audit.savings.real_savings import real_savings
-    from conf.loader import find
-    from daemon.cli.profile.audit_on_spark import audited
+    from daemon.cli.profile.audit_on_spark import audited_or_told
 
-    listed, path = load_prices(prices), find(plan)
-    place = place_of_runs(folder, path)
-    with progress_bar() as progress:
-        runs, failed = audited(path, place.absolute(), rounds, progress)
-    for line in failed:
-        print(f"stoker: {visible(line)}; start again to repeat it", file=sys.stderr)
-    if not runs.runs:
-        raise CommandError("no run has finished", 1)
+    listed = load_prices(prices)
+    place, runs, failed = audited_or_told(plan, folder, rounds)
     found = real_savings(runs.runs, listed)
     words = ["stoker profile audit", str(place), "--plan", plan, "--prices", prices]
     words += [] if rounds is None else ["--rounds", str(rounds)]

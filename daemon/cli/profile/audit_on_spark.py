@@ -4,20 +4,25 @@ How they are compared is in `audit.savings`, `real_savings` and `real_dynamic`; 
 """
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from stoker.characters import visible
+
 from audit.applications import LoggedApplication
 from audit.log_files import LogsError
 from audit.read_logs import read_logs
 from audit.savings.real_runs import AuditedRun, AuditedRuns, read_audited, write_audited
-from conf.loader import ConfigError
+from conf.loader import ConfigError, find
 from conf.schema.measuring_plan import MeasuringPlan
 from daemon.cli.profile import measure
 from daemon.cli.profile.measure import Bench, Progress, own_bench
+from daemon.cli.profile.profile import place_of_runs
 from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.progress import progress_bar
 from daemon.disk.job_folders import temporary_folder
 from daemon.launch.event_log_export import copy_event_logs, find_event_logs
 from profiles.measuring_plans import PlannedRun
@@ -42,6 +47,24 @@ class SizedRun:
     def key(self) -> tuple[str, int, int, float | None]:
         """By which it is found among those that are done."""
         return self.planned.app, self.planned.executors, self.planned.repeat, self.idle
+
+
+def audited_or_told(
+    plan: str, folder: Path | None, rounds: int | None, idle: int | None = None
+) -> tuple[Path, AuditedRuns, bool]:
+    """The folder and the runs of a plan, with progress, and whether some failed; these are printed.
+
+    As `audited`; CommandError when no run has finished.
+    """
+    path = find(plan)
+    place = place_of_runs(folder, path)
+    with progress_bar() as progress:
+        runs, failed = audited(path, place.absolute(), rounds, progress, idle)
+    for line in failed:
+        print(f"stoker: {visible(line)}; start again to repeat it", file=sys.stderr)
+    if not runs.runs:
+        raise CommandError("no run has finished", 1)
+    return place, runs, bool(failed)
 
 
 def audited(

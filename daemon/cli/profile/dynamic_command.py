@@ -1,16 +1,13 @@
 """The command `profile dynamic`: checks simulated dynamic allocation by real runs, and writes the report."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from stoker.characters import visible
 
-from daemon.cli.profile.profile import NewRuns, place_of_runs
-from daemon.cli.shared.errors import CommandError, end_in_order, writing
+from daemon.cli.profile.profile import NewRuns
+from daemon.cli.shared.errors import end_in_order, writing
 from daemon.cli.shared.options import RESULTS, Output, print_json
-from daemon.cli.shared.progress import progress_bar
 
 
 def dynamic(
@@ -38,17 +35,9 @@ def dynamic(
     from audit.prices import load_prices
     from audit.report.real_dynamic import report
     from audit.savings.real_dynamic import dynamic_cases
-    from conf.loader import find
-    from daemon.cli.profile.audit_on_spark import audited
+    from daemon.cli.profile.audit_on_spark import audited_or_told
 
-    path = find(plan)
-    place = place_of_runs(folder, path)
-    with progress_bar() as progress:
-        runs, failed = audited(path, place.absolute(), rounds, progress, idle)
-    for line in failed:
-        print(f"stoker: {visible(line)}; start again to repeat it", file=sys.stderr)
-    if not runs.runs:
-        raise CommandError("no run has finished", 1)
+    place, runs, failed = audited_or_told(plan, folder, rounds, idle)
     found = dynamic_cases(runs.runs, load_prices("ec2-us-east-1"))
     words = ["stoker profile dynamic", str(place), "--plan", plan, "--idle", str(idle)]
     words += [] if rounds is None else ["--rounds", str(rounds)]

@@ -127,7 +127,7 @@ def test_without_an_executor_it_never_ends() -> None:
 
 @pytest.mark.parametrize("at", [0.0, 1e9])
 def test_rounding_of_late_times_ends_nothing_later(at: float) -> None:
-    """Steps end, whatever is left by rounding of times such as those since the epoch."""
+    """Steps end in spite of the rounding of times such as those since the epoch."""
     stages = [StageShape(pause=0.1, work=7.0, width=3.0, longest=0.3)] * 20
     allocation = Allocation(stages, 0.7, Dynamic(1, 1), 5, 10.0, at)
     allocation.launch([at])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -33,11 +34,9 @@ def job(name: str, at: float = 0.0, least: int | None = 1, executors: int = 4) -
     return WorkloadJob(name, at, "bursts", 1.0, 512, executors, seconds, dynamic_min=least)
 
 
-def played(
-    jobs: Sequence[WorkloadJob], vms: Sequence[Vm] = (), policy: str = "ff", **options: object
-) -> Result:
+def played(jobs: Sequence[WorkloadJob], vms: Sequence[Vm] = (), policy: str = "ff", **options: Any) -> Result:
     """The result on four VMs."""
-    chosen = SimulationOptions(profiles={"bursts": PROFILE}, **options)  # type: ignore[arg-type]
+    chosen = SimulationOptions(profiles={"bursts": PROFILE}, **options)
     return simulate(
         create(policy), workload_of(jobs), vms or cluster(4), options=chosen, fallback=create("ff")
     )
