@@ -239,7 +239,7 @@ def test_vms_that_come_and_go_have_a_bill(
     for written in re.findall(r"\$ ((?:sed|echo) .* > \S+\.(?:yaml|json))", page):
         subprocess.run(written, shell=True, check=True)  # noqa: S602 (as the page has it)
     commands = re.findall(r"\$ \.venv/bin/stoker (simulate .*)", page)
-    assert len(commands) == 7
+    assert len(commands) == 5
     for command in commands:
         words = command.replace("facebook-day", "burst").split()
         assert main([*words, "--jobs", "4"]) == 0
