@@ -27,15 +27,19 @@ class CgroupError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class ControlGroup:
-    """A group for cpu and memory; `cpu` and `memory` are one folder under version 2."""
+    """A group for cpu, memory and processes; these are one folder under version 2.
+
+    `pids` is None where no controller limits processes.
+    """
 
     cpu: Path
     memory: Path
+    pids: Path | None = None
 
     @property
     def folders(self) -> tuple[Path, ...]:
         """The different folders."""
-        return tuple(dict.fromkeys((self.cpu, self.memory)))
+        return tuple(dict.fromkeys(path for path in (self.cpu, self.memory, self.pids) if path))
 
     @property
     def unified(self) -> bool:
@@ -51,15 +55,18 @@ class ControlGroup:
 
     def child(self, name: str) -> "ControlGroup":
         """Make a group below this one."""
-        child = ControlGroup(self.cpu / name, self.memory / name)
+        child = self._below(name)
         for folder in child.folders:
             folder.mkdir()
         return child
 
+    def _below(self, name: str) -> "ControlGroup":
+        return ControlGroup(self.cpu / name, self.memory / name, self.pids and self.pids / name)
+
     def open_to_children(self) -> None:
         """Let groups below this one have limits too; version 1 needs no such word."""
         if self.unified:
-            (self.cpu / "cgroup.subtree_control").write_text("+cpu +memory")
+            (self.cpu / "cgroup.subtree_control").write_text(f"+cpu +memory{' +pids' if self.pids else ''}")
 
     def limit_cores(self, cores: float) -> None:
         """Limit the cores of this machine that it may use; at least a hundredth, the kernel's minimum."""
@@ -81,6 +88,11 @@ class ControlGroup:
             swap, no_swap = self.memory / "memory.memsw.limit_in_bytes", limit
         if swap.exists():  # a kernel without swap has none to forbid
             swap.write_text(no_swap)
+
+    def limit_processes(self, most: int) -> None:
+        """Limit its processes and threads, of all users together, where a controller can."""
+        if self.pids:
+            (self.pids / "pids.max").write_text(str(most))
 
     def share(self, cpus: float) -> None:
         """Let it have its part of the group above by its cpus, when that one's are scarce."""
@@ -138,8 +150,8 @@ class ControlGroup:
         return True
 
     def _remove_once(self) -> bool:
-        for name in {folder.name for path in self.folders for folder in _below(path)}:
-            ControlGroup(self.cpu / name, self.memory / name)._remove_once()
+        for name in {folder.name for path in self.folders for folder in _folders_in(path)}:
+            self._below(name)._remove_once()
         return self.remove()
 
 
@@ -150,10 +162,10 @@ def make_group(name: str, mounts: str, own: str) -> ControlGroup:
 
     CgroupError when the controllers cpu and memory are not there, or no group can be made.
     """
-    found = {controller: _own_folder(controller, mounts, own) for controller in ("cpu", "memory")}
+    cpu, memory, pids = (_own_folder(controller, mounts, own) for controller in ("cpu", "memory", "pids"))
     try:
-        if all(found.values()):
-            return ControlGroup(*(path for path in found.values() if path)).child(name)
+        if cpu and memory:
+            return ControlGroup(cpu, memory, pids).child(name)
         return _make_unified(name, mounts, own)
     except CgroupError:
         raise
@@ -213,11 +225,13 @@ def _make_unified(name: str, mounts: str, own: str) -> ControlGroup:
     for folder in (nearest, *nearest.parents):
         if not (folder / "cgroup.controllers").exists():
             break
-        if not {"cpu", "memory"} <= set((folder / "cgroup.controllers").read_text().split()):
+        controllers = set((folder / "cgroup.controllers").read_text().split())
+        if not {"cpu", "memory"} <= controllers:
             raise CgroupError(f"{lacking} ({folder}/cgroup.controllers)")
         with contextlib.suppress(OSError):  # a group with processes of its own may have no limited children
-            ControlGroup(folder, folder).open_to_children()
-            group = ControlGroup(folder, folder).child(name)
+            nearest_open = ControlGroup(folder, folder, folder if "pids" in controllers else None)
+            nearest_open.open_to_children()
+            group = nearest_open.child(name)
             group.open_to_children()
             return group
     raise CgroupError(f"no group above {nearest} allows its children limits on cpu and memory")
@@ -250,7 +264,7 @@ def _mounts(text: str) -> Iterator[tuple[str, str, str, list[str]]]:
         yield fields[3], fields[4], kind, options.split(",")
 
 
-def _below(folder: Path) -> list[Path]:
+def _folders_in(folder: Path) -> list[Path]:
     try:
         return [entry for entry in folder.iterdir() if entry.is_dir()]
     except FileNotFoundError:

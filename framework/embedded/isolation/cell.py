@@ -91,18 +91,24 @@ class NoIsolation:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class VmSize:
+    """A VM's cpus, the cores of this machine for each, and the processes and threads that it may have."""
+
+    cpus: float
+    scale: float
+    processes: int
+
+
 class VmCell:
     """One VM's group and network namespace."""
 
-    def __init__(self, group: ControlGroup, namespace: Path, address: str, cpus: float, scale: float) -> None:
+    def __init__(self, group: ControlGroup, namespace: Path, address: str, size: VmSize) -> None:
         #: The VM's address on the bridge.
         self.address = address
         #: The VM's own group, with its limits.
         self.group = group
-        #: The VM's cpus.
-        self._cpus = cpus
-        #: Cores of this machine for each cpu of the VM.
-        self._scale = scale
+        self._size = size
         self._namespace = namespace
         #: Groups of running containers, by container id.
         self._containers: dict[str, ControlGroup] = {}
@@ -116,7 +122,8 @@ class VmCell:
         if group is None:
             group = self._containers[container] = self.group.child(container)
             group.share(cpus)
-            group.limit_cores(min(cpus * BURST, self._cpus) * self._scale)
+            group.limit_cores(min(cpus * BURST, self._size.cpus) * self._size.scale)
+            group.limit_processes(self._size.processes // 2)  # one that multiplies leaves others room
             if memory_mib:
                 group.limit_memory(math.ceil(memory_mib))
             group.end_together()

@@ -17,9 +17,9 @@ from typing import Any
 from conf.util.whole_file import write_whole
 from framework.embedded.isolation import bridge
 from framework.embedded.isolation.bridge import VmNetwork
-from framework.embedded.isolation.cell import VmCell
+from framework.embedded.isolation.cell import VmCell, VmSize
 from framework.embedded.settings import AgentSpec
-from framework.host.cgroups import ControlGroup, make_group
+from framework.host.cgroups import ControlGroup, make_group, most_processes_here
 from framework.host.process_tree import identity
 
 RECORDS = Path("/run/stoker-isolation")  # emptied when the machine starts, as all that the records name
@@ -28,6 +28,10 @@ RECORDS = Path("/run/stoker-isolation")  # emptied when the machine starts, as a
 #: for a cloud: in jobs as short as a small machine runs them, the JVMs' start outweighs a faster card's time.
 #: Measured with PageRank of 48 MiB: with 100 its four executors take as long on four VMs as on one.
 CARD_MBIT = 40.0
+
+#: Processes and threads that a VM may have at least, where an equal part for each is fewer. Chosen: an
+#: executor with PySpark has some hundred.
+LEAST_PROCESSES = 2048
 
 
 class IsolationError(Exception):
@@ -67,7 +71,8 @@ class Isolation:
         except OSError as error:
             raise IsolationError(str(error)) from error
         try:
-            self._network = self._make_network(len(agents))
+            self._vms = len(agents)
+            self._network = self._make_network(self._vms)
             self._group = self._make_group()
             #: Where their tasks run, by the agent's name.
             self.cells: Mapping[str, VmCell] = {
@@ -112,6 +117,7 @@ class Isolation:
         group = make_group(_group_name(self.id), *map(_proc, ("mountinfo", "cgroup")))
         _record(self.id, group)
         group.share(_cores())  # without a group each task would weigh as much as any process of this machine
+        group.limit_processes(most_processes_here())
         return group
 
     def _make_cell(self, number: int, agent: AgentSpec) -> VmCell:
@@ -119,10 +125,13 @@ class Isolation:
         assert self.options.scale is not None  # noqa: S101 (filled in)
         group.limit_cores(agent.cpus * self.options.scale)
         group.limit_memory(agent.memory_mib)
+        processes = max(most_processes_here() // self._vms, LEAST_PROCESSES)
+        group.limit_processes(processes)
         group.share(agent.cpus)
         group.open_to_children()
         addresses, namespaces = self._network.addresses, self._network.namespaces
-        return VmCell(group, namespaces[number], addresses[number], agent.cpus, self.options.scale)
+        size = VmSize(agent.cpus, self.options.scale, processes)
+        return VmCell(group, namespaces[number], addresses[number], size)
 
 
 def remove_leftovers() -> list[str]:
@@ -165,7 +174,7 @@ def _register() -> str:
 
 
 def _record(run: str, group: ControlGroup | None) -> None:
-    folders = [] if group is None else [str(group.cpu), str(group.memory)]
+    folders = [] if group is None else [str(path) for path in (group.cpu, group.memory, group.pids) if path]
     write_whole(_path(run), json.dumps({"process": identity(os.getpid()), "group": folders}))
 
 

@@ -283,6 +283,42 @@ def test_a_full_vm_is_no_fault_of_the_task_that_it_ends(isolation: Isolation) ->
     assert "Memory limit exceeded: the tasks of this VM needed more than its 256 MB" in (said[ended] or "")
 
 
+def test_a_task_that_multiplies_leaves_others_their_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root, whom no limit for each user holds: in its VM half is left, and all in the others."""
+    monkeypatch.setattr("framework.embedded.isolation.isolation.LEAST_PROCESSES", 60)
+    monkeypatch.setattr("framework.embedded.isolation.isolation.most_processes_here", lambda: 180)
+    try:
+        made = Isolation(agents(), IsolationOptions(0.1, MBIT), "processes")
+    except IsolationError as error:
+        pytest.skip(f"VMs cannot be isolated here: {error}")
+    with made:
+        if made.cells["vm-0"].group.pids is None:
+            pytest.skip("no controller limits processes here")
+        started = [
+            start(made.cells[vm], container, MULTIPLIES)
+            for vm, container in (("vm-0", "multiplies"), ("vm-0", "beside"), ("vm-1", "elsewhere"))
+        ]
+        told = [process.stdout.readline() for process in started if process.stdout is not None]
+        made.close()
+        for process in started:
+            process.communicate()
+        assert told == ["29 Resource temporarily unavailable\n"] * 3
+
+
+#: Forks until that fails; tells how often it could, and the reason.
+MULTIPLIES = """
+import os, signal, time
+count = 0
+while True:
+    try:
+        if not os.fork():
+            time.sleep(1000)
+    except OSError as error:
+        print(count, error.strerror, flush=True)
+        time.sleep(1000)
+    count += 1
+"""
+
 #: Processes that each start the next one and end, faster than they are found.
 CHAIN = """
 import os, sys
@@ -358,7 +394,7 @@ def assert_out_of_memory(status: dict[str, Any]) -> None:
 def containers(pid: int) -> list[Path]:
     """Groups of containers that this embedded Mesos has, also those that it has left."""
     (record,) = [path for path in RECORDS.glob("*.json") if pid_of(path) == pid]
-    (cpu, _) = json.loads(record.read_text())["group"]
+    cpu, *_ = json.loads(record.read_text())["group"]
     return [path for path in Path(cpu).glob("*/*") if path.is_dir()]
 
 
@@ -370,17 +406,21 @@ def pid_of(record: Path) -> int:
 MOUNTS = """\
 30 20 0:25 / {root}/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct
 31 20 0:26 /box {root}/memory rw,relatime - cgroup cgroup rw,memory
+33 20 0:28 / {root}/pids rw,relatime - cgroup cgroup rw,pids
 32 20 0:27 / {root}/unified rw,relatime - cgroup2 cgroup2 rw
 """
 
 
 def test_limits_of_version_1(tmp_path: Path) -> None:
     """Each controller has a folder, below this process's own; a mount may show a part of the tree only."""
-    for folder in ("cpu/own", "memory/own"):
+    for folder in ("cpu/own", "memory/own", "pids/own"):
         (tmp_path / folder).mkdir(parents=True)
-    group = make_group("vm", MOUNTS.format(root=tmp_path), "4:cpu,cpuacct:/own\n3:memory:/box/own\n0::/\n")
-    assert group.folders == (tmp_path / "cpu/own/vm", tmp_path / "memory/own/vm")
+    own = "5:pids:/own\n4:cpu,cpuacct:/own\n3:memory:/box/own\n0::/\n"
+    group = make_group("vm", MOUNTS.format(root=tmp_path), own)
+    assert group.folders == tuple(tmp_path / name / "own/vm" for name in ("cpu", "memory", "pids"))
     group.limit_cores(0.25)
+    group.limit_processes(100)
+    assert (tmp_path / "pids/own/vm/pids.max").read_text() == "100"
     group.limit_memory(64)
     group.share(1.5)
     assert (group.cpu / "cpu.cfs_quota_us").read_text() == "25000"
@@ -398,8 +438,10 @@ def test_limits_of_version_2(tmp_path: Path) -> None:
     (own / "cgroup.subtree_control").mkdir()  # cannot be written: as in a group that has processes
     group = make_group("vm", MOUNTS.format(root=tmp_path), "0::/session\n")
     assert group.folders == (own.parent / "vm",)
-    assert (own.parent / "cgroup.subtree_control").read_text() == "+cpu +memory"
+    assert (own.parent / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
     group.limit_cores(0.001)
+    group.limit_processes(100)
+    assert (group.cpu / "pids.max").read_text() == "100"
     group.limit_memory(64)
     group.share(2.0)
     assert (group.cpu / "cpu.max").read_text() == "1000 100000"
@@ -409,6 +451,16 @@ def test_limits_of_version_2(tmp_path: Path) -> None:
     assert not group.killed_for_memory()
     (group.memory / "memory.events").write_text("oom 1\noom_kill 1\n")
     assert group.killed_for_memory()
+
+
+def test_processes_are_not_limited_where_no_controller_can(tmp_path: Path) -> None:
+    """All else is."""
+    (tmp_path / "unified").mkdir()
+    (tmp_path / "unified" / "cgroup.controllers").write_text("cpu memory\n")
+    group = make_group("vm", MOUNTS.format(root=tmp_path), "0::/\n")
+    assert (tmp_path / "unified" / "cgroup.subtree_control").read_text() == "+cpu +memory"
+    group.limit_processes(100)
+    assert not (group.cpu / "pids.max").exists()
 
 
 def test_controllers_that_are_not_there(tmp_path: Path) -> None:
