@@ -40,6 +40,9 @@ _PATIENCE = 5.0
 #: Threads that may hang at once: of one user, and of all. A user may have more that hang by many requests at
 #: once; these are not counted, since two users could otherwise block everybody.
 _HANGING_OF_ONE, _HANGING = 4, 64
+#: Seconds for which the lack of a thread counts, unless one starts earlier. Chosen: a few probes of /readyz.
+_SCARCE_FOR = 60.0
+_NO_ROOM = "this machine has no room for another thread now"
 
 
 class NoThreadError(TimeoutError):
@@ -74,6 +77,8 @@ class UserFiles:
         #: Looks with a running thread; those that took too long are written off, and stay here until they
         #: end.
         self._running: set[_Look] = set()
+        #: Until when the lack of a thread counts (monotonic).
+        self._scarce_until = 0.0
 
     @property
     def hanging(self) -> list[str]:
@@ -81,7 +86,9 @@ class UserFiles:
         return [f"{look.about} of {look.user}" for look in self._late()]
 
     def trouble(self) -> str:
-        """Message when reads do not finish; empty when all do. It names no file: every caller may read it."""
+        """Message when reads do not start or end; else empty. It names no file: every caller may read it."""
+        if time.monotonic() < self._scarce_until:
+            return _NO_ROOM
         number = len(self._late())
         return f"reads of users' files hang: {number}" if number else ""
 
@@ -109,7 +116,9 @@ class UserFiles:
         except RuntimeError:
             with self._lock:
                 self._running.discard(look)
-            raise NoThreadError("this machine has no room for another thread now") from None
+                self._scarce_until = time.monotonic() + _SCARCE_FOR
+            raise NoThreadError(_NO_ROOM) from None
+        self._scarce_until = 0.0
         try:
             return done.result(self._patience)
         except TimeoutError:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -263,14 +264,21 @@ def test_the_many_looks_of_two_submitters_close_the_door_for_no_third() -> None:
 
 
 def test_looks_without_a_thread_do_not_count_as_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs had taken all of the machine's; later there is room again."""
-    files = UserFiles(patience=0.0)
+    """Jobs had taken all of the machine's; later there is room again. /readyz shows it, a minute at most."""
+    files, began = UserFiles(patience=0.0), time.monotonic()
     with monkeypatch.context() as full:
         full.setattr(threading.Thread, "start", no_room)
         for _ in range(5):
             with pytest.raises(TimeoutError, match="no room for another thread"):
                 files.look(None, "/mnt/0", str, "ann")
     assert files.hanging == []
+    assert files.trouble() == "this machine has no room for another thread now"
+    with monkeypatch.context() as later:
+        later.setattr(time, "monotonic", lambda: began + 120)
+        assert files.trouble() == ""
+    with contextlib.suppress(TimeoutError):
+        files.look(None, "/mnt/0", str, "ann")
+    until(lambda: files.trouble() == "")
 
 
 def no_room(_: threading.Thread) -> None:
