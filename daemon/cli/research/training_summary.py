@@ -47,7 +47,10 @@ def what_came(spec: "TrainingSpec", folder: Path) -> Iterator[str]:
 
 
 def _of_drawn(spec: "TrainingSpec", drawn: "DrawnSpec", vms: int, beta: float) -> tuple[float, float]:
-    """Cost and completion under `_BESIDE` as multiples of those under first fit: means of the seeds."""
+    """Cost and completion under `_BESIDE` as multiples of those under first fit: means of the seeds.
+
+    Of a world of pools the cost is the bill, with boots and idle VMs, as that of the agent.
+    """
     from agents.drl.training.drawn import draw_world, episode_of_world
     from agents.registry import create
     from environment.simulation.options import SimulationOptions
@@ -59,7 +62,8 @@ def _of_drawn(spec: "TrainingSpec", drawn: "DrawnSpec", vms: int, beta: float) -
         jobs = episode_of_world(world, spec.observation.unknown_seconds).jobs
         options = SimulationOptions(belief=world.belief).drawn(seed)
         result = simulate(create(_BESIDE, {"beta": beta}), world.workload, world.vms, options=options)
-        costs.append(result.cost / (float(jobs.unit_dollars) * len(jobs.arrival)))
+        dollars = result.cost if world.vms[0].terms is None else result.bill.total
+        costs.append(dollars / (float(jobs.unit_dollars) * len(jobs.arrival)))
         completions.append(result.average_completion / float(jobs.unit_seconds))
     return fmean(costs), fmean(completions)
 
