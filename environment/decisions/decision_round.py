@@ -9,7 +9,7 @@ every policy starts them smaller, without code for it. One that cuts jobs in its
 again in `PlacementRequest.full`, and is not shown chosen sizes (`environment.policy.Sizer`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from environment import last_resort
+from environment.decisions.cheapest import cheapest_placement
 from environment.decisions.decision_types import misshapen, plain
 from environment.decisions.feasibility import check
 from environment.decisions.sizing import Pressure, Sizing, is_open, pressure_on
@@ -30,6 +31,9 @@ from environment.view import ClusterView
 
 #: Number of VMs that are tried for a driver on the cluster, to find one where it takes no executor's place.
 _DRIVER_PLACES = 50
+#: Jobs that limits keep from their placements, one by one, in a decision; after them all of a user's go.
+#: Chosen: a decision about the rest follows each, so that this bounds the time of a round.
+_REFUSED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +41,15 @@ class Verdict:
     """A decision to be executed, the view that it was made on, and faults of the policy's own decision.
 
     `request` is the one that is placed, or the head of the queue when nothing is. `faults` says why the
-    policy's own decision was rejected; empty when it was not.
+    policy's own decision was rejected; empty when it was not. `aside` were to be placed before it, but a
+    limit does not allow that.
     """
 
     request: PlacementRequest
     view: ClusterView
     decision: Decision
     faults: tuple[str, ...] = ()
+    aside: tuple[PlacementRequest, ...] = ()
 
     @property
     def view_after(self) -> ClusterView:
@@ -87,6 +93,10 @@ class WaitingRequests(Sequence[PlacementRequest]):
     def refuses(self, view: ClusterView, request: PlacementRequest, place: Place) -> str:  # noqa: ARG002
         """Why a placement that fits the view must not be; empty when it may."""
         return ""
+
+    def without(self, some: Collection[PlacementRequest]) -> "WaitingRequests":
+        """The queue without some of its requests."""
+        return WaitingRequests([each for each in self if each not in some])
 
     def after(self, verdict: Verdict) -> "WaitingRequests":
         """The queue when the verdict's job is placed: another window, or a copy if it was not the head."""
@@ -287,6 +297,45 @@ def _ask(
     sizing: Sizing | None,
     held: HeldBack | None = None,
 ) -> Verdict:
+    aside: list[PlacementRequest] = []
+    over = ""
+    while queue:
+        verdict = _ask_once(decide, view, queue, sizing, held)
+        if verdict.faults or isinstance(verdict.decision, Wait) or not isinstance(queue, WaitingRequests):
+            break
+        request = verdict.request
+        if not (over := queue.refuses(view, request, verdict.decision)):
+            break
+        cheaper = cheapest_placement(view, request, verdict.decision)
+        if (
+            cheaper is not None
+            and not check(view, request, cheaper)
+            and not (over := queue.refuses(view, request, cheaper))
+        ):
+            verdict = replace(verdict, decision=cheaper)
+            break
+        refused = [request] if len(aside) < _REFUSED else _of_its_user(queue, request)
+        aside += refused
+        queue = queue.without(refused)
+        verdict = Verdict(aside[0], view, Wait(f"{over}; jobs behind it do not wait for it"))
+    if held is not None and isinstance(verdict.decision, Place):
+        held.placed()
+    return replace(verdict, aside=tuple(aside)) if aside else verdict
+
+
+def _of_its_user(queue: Sequence[PlacementRequest], request: PlacementRequest) -> list[PlacementRequest]:
+    """All requests of the same queue and user."""
+    of = request.job.queue, request.job.owner
+    return [each for each in queue if (each.job.queue, each.job.owner) == of]
+
+
+def _ask_once(
+    decide: Decide,
+    view: ClusterView,
+    queue: Sequence[PlacementRequest],
+    sizing: Sizing | None,
+    held: HeldBack | None,
+) -> Verdict:
     request, shown = queue[0], QueueOnView(view, queue, sizing)
     try:
         decision = plain(decide(view, shown))
@@ -295,9 +344,6 @@ def _ask(
             request = _named(queue, decision.job_id)
             decision = shown.given(request, decision)
             faults = check(view, request, decision)
-            if not faults and isinstance(queue, WaitingRequests):
-                over = queue.refuses(view, request, decision)
-                faults = (over,) if over else ()
     except BaseException as error:  # no exception of the policy may stop the queue
         if not foreign(error):
             raise
@@ -307,8 +353,6 @@ def _ask(
             vain = _in_vain(view, shown[0], decision, held)
             return Verdict(request, view, decision, (vain,) if vain else ())
         if not faults and isinstance(decision, Place):
-            if held is not None:
-                held.placed()
             return Verdict(request, view, decision)
     wait = Wait("the decision could not be executed: " + "; ".join(faults))
     return Verdict(queue[0], view, wait, faults)

@@ -5,7 +5,7 @@ A policy is shown the order alone: neither shares nor limits, priorities or dead
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -158,15 +158,30 @@ class OrderedQueue(WaitingRequests):
         )
         return over.why if over else ""
 
+    def without(self, some: Collection[PlacementRequest]) -> "OrderedQueue":
+        """The queue without some of its requests."""
+        gone = self._without(request.job for request in some)
+        first = tuple(each for each in self._first if each not in some)
+        return OrderedQueue(
+            self._scene, self._standings, first=first, placed=self._placed, gone=gone, begun=self._begun
+        )
+
+    def _without(self, jobs: Iterable[Job]) -> JobsByQueue:
+        gone = dict(self._gone)
+        for job in jobs:
+            gone[job.queue] = gone.get(job.queue, frozenset()) | {job.id}
+        return gone
+
     def after(self, verdict: Verdict) -> "OrderedQueue":
         """The queue after placing the verdict's job: the others by the holdings of then."""
         request, place = verdict.request, verdict.decision
+        if verdict.aside:
+            return self.without(verdict.aside).after(replace(verdict, aside=()))
         if not isinstance(place, Place):
             return self
         holding = _holding(verdict.view, request, place)
         begun = self._begun + len(place.placement) + (not request.joins)
-        queue, head = request.job.queue, self.head
-        gone = {**self._gone, queue: self._gone.get(queue, frozenset()) | {request.job.id}}
+        head, gone = self.head, self._without([request.job])
         scene, found = self._scene, self._found
         standings, placed = self._standings, (*self._placed, holding)
         if scene.limits.any:  # which need them as they are now

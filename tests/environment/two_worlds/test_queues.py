@@ -104,6 +104,25 @@ def test_who_no_limit_ever_lets_run_hides_nobody_in_both_worlds() -> None:
 
 @pytest.mark.parametrize("order", ["fifo", "fair"])
 @pytest.mark.parametrize("case", ["ff", "greedy", "aep, first_fit"])
+def test_a_limit_in_dollars_holds_up_its_own_jobs_alone(case: str, order: str) -> None:
+    """One job of the queue at a time is let by it ($0.06 of $0.1 per hour), and all others run at once."""
+    queues = Queues((Queue("default"), Queue("a", most=Most(dollars_per_hour=0.1))))
+    jobs = Workload(
+        tuple(
+            WorkloadJob(f"{queue}-{i}", float(i), "sort", 1.0, 1024, 1, 100.0, queue=queue)
+            for i, queue in enumerate(["a", "a", "a", "default", "default", "default"])
+        )
+    )
+    options = SimulationOptions(sharing=Sharing(ORDERS[order], queues=queues))
+    _, result, master = Both(case, jobs, options, make_vms(5, cpus=4.0)).compare(())
+    began = {job.name: job.started_at for job in result.jobs}
+    assert [began[f"default-{i}"] for i in (3, 4, 5)] == [3.0, 4.0, 5.0]
+    assert [began[f"a-{i}"] for i in range(3)] == [0.0, 100.0, 200.0]
+    assert {record.state for record in master.done.values()} == {"finished"}
+
+
+@pytest.mark.parametrize("order", ["fifo", "fair"])
+@pytest.mark.parametrize("case", ["ff", "greedy", "aep, first_fit"])
 def test_of_two_gangs_neither_holds_a_part_that_the_other_waits_for(case: str, order: str) -> None:
     """Two gangs that each need 60 % of the cluster: one runs, then the other at once, in both worlds."""
     jobs = Workload(
