@@ -100,7 +100,8 @@ def takers(requests: Sequence[PlacementRequest], sharing: Sharing, now: float) -
     """
     seen = {""}
     for number, request in enumerate(islice(requests, _WINDOW)):
-        if (request.grows and request.job.dynamic is None) or now - request.entered_at < HOLD:
+        # The sum, as those round it that wait for this time: the difference may be less by a rounding.
+        if (request.grows and request.job.dynamic is None) or now < request.entered_at + HOLD:
             continue
         queue = _guaranteed(request, sharing) if number else ""
         if number and queue in seen:

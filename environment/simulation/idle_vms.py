@@ -52,7 +52,7 @@ class IdleVms:
 
     def plan(self, keeps: Sequence[tuple[int, float]]) -> None:
         """The policy would use these VMs, by number, until then; those that are closed stay so."""
-        if self._keeping.name == "planned":
+        if self._keeping.name == "planned" and any(self._terms):
             now = float(self._batch.state.clock[0])
             for vm, until in keeps:
                 if self._batch.machines.leases[0, vm, CLOSES] >= now:

@@ -128,12 +128,12 @@ class InOrder:
         asked = request, self._whole, now, day_of(now)
         return self._empty.over(*asked) or self._ordering.over(*asked)
 
-    def next_change(self, now: float) -> float:
+    def next_change(self, now: float, *, lacks: bool) -> float:
         """Time at which limits of a day or month may next let a blocked job be placed.
 
-        Infinity when they block none.
+        Infinity when they block none: none waits, and none `lacks` executors.
         """
-        if not self or month_of(self._spent_on) != month_of(day_of(now)):
+        if not (self or lacks) or month_of(self._spent_on) != month_of(day_of(now)):
             return math.inf
         return (now // SECONDS_PER_DAY + 1.0) * SECONDS_PER_DAY
 

@@ -49,6 +49,8 @@ Progress = Callable[[int, int], None]
 
 #: Chosen: often enough for a progress bar, seldom enough to cost nothing.
 _REPORTS = 200
+#: Steps at one time, beside one for each job, after which the clock is said to stand still.
+_STILL = 1_000
 
 
 def simulate(
@@ -148,6 +150,7 @@ def _run(
     held: HeldBack | None,
 ) -> Iterator[TracedDecision]:
     events, most = 0, world.options.events(len(world.jobs))
+    still = 0
 
     def count() -> None:
         nonlocal events
@@ -156,7 +159,11 @@ def _run(
             raise EndlessError(_endless(world, most))
 
     def pass_time(until: float) -> None:
+        nonlocal still
         count()
+        still = still + 1 if until <= world.now else 0
+        if still > _STILL + len(world.jobs):
+            raise EndlessError(f"the clock of the simulation stands still at {world.now:g} s")
         for ended in world.pass_time(until):
             if observe is not None:
                 teach(observe, ended)
@@ -178,7 +185,7 @@ def _run(
             world.place(verdict.request, verdict.decision)
         elif event is not None:
             world.plan(verdict.decision.keeps)
-            pass_time(event if held is None else min(event, held.due_at))
+            pass_time(event if held is None or held.due_at <= world.now else min(event, held.due_at))
         yield TracedDecision(
             verdict.view.at, verdict.request.job.id, waiting, verdict.decision, verdict.faults
         )

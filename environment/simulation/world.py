@@ -363,7 +363,9 @@ class World:
         """Time of the next end, arrival, loss or due request; None when nothing will happen."""
         running = [completion_heap.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
         arrives = [] if (at := self._arrivals.next_at(self.now)) is None else [at]
-        later = math.inf if self._in_order is None else self._in_order.next_change(self.now)
+        later = math.inf
+        if self._in_order is not None:
+            later = self._in_order.next_change(self.now, lacks=bool(self.missing.requests()))
         # A pool that refused, or was too dear, may be tried again, by jobs that wait.
         limited = self._cluster.hours or self._cluster.periods
         waits = (self._cluster.supply is not None or limited) and self.queue()

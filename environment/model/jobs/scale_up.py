@@ -163,7 +163,7 @@ class ScaleUp:
         if job is not None and job.job.dynamic is None:
             return False  # it is there only while no other job waits
         turn.waits_since = now if turn.waits_since is None else turn.waits_since
-        if job is None or now - turn.waits_since < patience or not self._roster.executors(job):
+        if job is None or now < turn.waits_since + patience or not self._roster.executors(job):
             return False
         self._turns[job_id] = _Turn(now, turn.due)
         return True

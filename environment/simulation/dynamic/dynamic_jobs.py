@@ -84,7 +84,7 @@ class DynamicJobs:
     def requests(self) -> Iterator[tuple[float, PlacementRequest]]:
         """Requests of drivers, each with the time at which it was made or stood behind the others again."""
         for number, asked_at in self._asked_at.items():
-            if self._now - asked_at >= GROWTH_PATIENCE:
+            if self._now >= asked_at + GROWTH_PATIENCE:  # as `next_at` rounds it
                 self._asked_at[number] = asked_at = self._now
             running = self._running[number]
             count = self._allocations[number].missing

@@ -126,8 +126,13 @@ class MissingExecutors:
         """Requests for missing executors that may be placed now."""
         return [self._request(number) for number, at in self._due.items() if at <= self._now]
 
-    def interrupt(self, number: int, executors: list[int], notice: float, share: float) -> None:
-        """Executors leave a VM that is taken away: they are missing, and that share is done again."""
+    def interrupt(
+        self, number: int, executors: list[int], notice: float, share: float, *, moves: bool = False
+    ) -> None:
+        """Executors leave a VM that is taken away: they are missing, and that share is done again.
+
+        A job may be given up for that, but not where it only `moves`.
+        """
         state, running, of = self._batch.state, self._running[number], self._executors[number]
         start, end = float(state.start[0, number]), float(state.end[0, number])
         gone = {at: share * self.worked(number, at) for at in executors}
@@ -143,6 +148,8 @@ class MissingExecutors:
         self.interruptions.work_lost += again * sum(self.size(running.job, at).cpus for at in of.order)
         self._ends(number, of.progress.end())
         self.lose(number, executors, 0.0 if notice > 0 else RELAUNCH_GRACE)
+        if moves:
+            return
         if exposure.never_ends(of.progress.whole):
             self._give_up(
                 number, f"at this rate ({exposure.rate * SECONDS_PER_HOUR:g} interruptions an hour)"
@@ -154,7 +161,7 @@ class MissingExecutors:
         """Drain executors of a job, none of which is missing, and go on with each on its VM of `to`."""
         executors = [at for at in self.present(number) if at in to]
         rework = self._running[number].job.rework
-        self.interrupt(number, executors, DRAIN_SECONDS, rework.drained)
+        self.interrupt(number, executors, DRAIN_SECONDS, rework.drained, moves=True)
         request = self._request(number)
         self.place(request, [to[at] for at in executors], request.asked)
 
@@ -168,10 +175,11 @@ class MissingExecutors:
 
     def _give_up(self, number: int, why: str) -> None:
         """A job that never ends on its spot VMs ends now, and nothing of it is placed again."""
-        after = self._now - float(self._batch.state.start[0, number])
+        start = float(self._batch.state.start[0, number])  # later than now, where its VM boots
+        after = max(self._now - start, 0.0)
         self.given_up[number] = f"never ends on spot {why}: given up after {after:.0f} s"
-        del self._due[number]
-        self._ends(number, self._now)
+        self._due.pop(number, None)
+        self._ends(number, max(self._now, start))
 
     def lose(self, number: int, executors: list[int], pause: float = RELAUNCH_GRACE) -> None:
         """These executors of the job are missing from now on, and may be placed again after a pause."""
