@@ -16,14 +16,16 @@ from environment.decisions.decision_round import Verdict, WaitingRequests
 from environment.queues.progressive_filling import FillingScene, JobsByQueue, ProgressiveFilling
 from environment.queues.shares import JobHolding, Scope, Standings
 from environment.queues.sorted_lines import demand
+from environment.queues.types import Sharing
 from environment.resources import Resources, total
 from environment.types import Job, Place, PlacementRequest
 from environment.view import ClusterView
 
 
-def others(head: Job, job: Job) -> bool:
+def others(sharing: Sharing, head: Job, job: Job) -> bool:
     """Whether a job is another user's than the head of the queue, or in another queue."""
-    return (job.queue, job.owner) != (head.queue, head.owner)
+    leaf = sharing.queues.leaf
+    return (leaf(job.queue), job.owner) != (leaf(head.queue), head.owner)
 
 
 class OrderedQueue(WaitingRequests):
@@ -135,7 +137,8 @@ class OrderedQueue(WaitingRequests):
         most, head = self._standings.sharing.overtaken_by_others, self.head
         if most is None or head is None or self._scene.overtaken.get(head.job.id, 0) < most:
             return None
-        return [each for each in self._look(self._window) if not others(head.job, each.job)]
+        sharing = self._standings.sharing
+        return [each for each in self._look(self._window) if not others(sharing, head.job, each.job)]
 
     @property
     def head(self) -> PlacementRequest | None:
@@ -167,9 +170,10 @@ class OrderedQueue(WaitingRequests):
         )
 
     def _without(self, jobs: Iterable[Job]) -> JobsByQueue:
-        gone = dict(self._gone)
+        gone, leaf = dict(self._gone), self._standings.sharing.queues.leaf
         for job in jobs:
-            gone[job.queue] = gone.get(job.queue, frozenset()) | {job.id}
+            queue = leaf(job.queue)
+            gone[queue] = gone.get(queue, frozenset()) | {job.id}
         return gone
 
     def after(self, verdict: Verdict) -> "OrderedQueue":
@@ -195,7 +199,7 @@ class OrderedQueue(WaitingRequests):
             known = rest.order.found[rest.start : rest.sound]
             if not more or not (rest.order.blocked or turns._any_crosses(known, more)):
                 return turns
-        if head is not None and not request.again and others(head.job, request.job):
+        if head is not None and not request.again and others(self._standings.sharing, head.job, request.job):
             times = scene.overtaken.get(head.job.id, 0) + 1
             scene = replace(scene, overtaken={**scene.overtaken, head.job.id: times})
         first = tuple(each for each in self._first if each is not request)

@@ -63,11 +63,11 @@ class Ordering:
         """A job waits; `number` is that of its submission, by which it stands among others of its time."""
         job = request.job
         self.leave(job.id)
-        path, key = keys(self.sharing.order, job, request.entered_at, number, now)
+        path, key = keys(self.sharing, job, request.entered_at, number, now)
         entry = WaitingJob(key, request, *demand(request))
         aged = entry._replace(key=(request.entered_at, number))
         self._lines.add(path, entry)
-        self._ages.add(((), job.queue, ""), aged)
+        self._ages.add(((), path[1], ""), aged)
         self._places[job.id] = path, entry, aged
         if "deadline" in self.sharing.order and now <= latest_start(job) < math.inf:
             heappush(self._late, (latest_start(job), number, job.id))
@@ -78,7 +78,7 @@ class Ordering:
         if found is not None:
             path, entry, aged = found
             self._lines.remove(path, entry.key)
-            self._ages.remove(((), entry.request.job.queue, ""), aged.key)
+            self._ages.remove(((), path[1], ""), aged.key)
 
     def passed(self, job_id: str, turns: OrderedQueue) -> None:
         """Record the placement of a waiting job: if the first is of another user or queue, it is overtaken.
@@ -86,7 +86,7 @@ class Ordering:
         The order among jobs of one user is up to the policy.
         """
         head, found = turns.head, self._places.get(job_id)
-        if head is not None and found is not None and others(head.job, found[1].request.job):
+        if head is not None and found is not None and others(self.sharing, head.job, found[1].request.job):
             self._overtaken[head.job.id] = self._overtaken.get(head.job.id, 0) + 1
         self._overtaken.pop(job_id, None)
 
@@ -138,7 +138,7 @@ class Ordering:
         if growing:
             lines = self._lines.copy()
             for at, number, request in growing:
-                path, key = keys(self.sharing.order, request.job, at, number, now)
+                path, key = keys(self.sharing, request.job, at, number, now)
                 lines.add(path, WaitingJob(key, request, *demand(request)))
         tree, classes = lines.hand_out()
         ages, _ = self._ages.hand_out()
@@ -150,14 +150,15 @@ class Ordering:
             skipped=self._by_queue(skipped, growing),
             gate=gate,
             overtaken=dict(self._overtaken),
-            grow_in=frozenset(request.job.queue for _, _, request in growing),
+            grow_in=frozenset(self.sharing.queues.leaf(request.job.queue) for _, _, request in growing),
             known=self._known,
         )
         return scene, self.shares.standings(whole, now, day)
 
     def _by_queue(self, jobs: Iterable[str], growing: Sequence[Grows]) -> dict[str, frozenset[str]]:
         """Waiting or growing jobs among these, by queue."""
-        grow = {request.job.id: request.job.queue for _, _, request in growing}
+        leaf = self.sharing.queues.leaf
+        grow = {request.job.id: leaf(request.job.queue) for _, _, request in growing}
         found: dict[str, set[str]] = {}
         for job_id in jobs:
             place = self._places.get(job_id)
@@ -226,9 +227,9 @@ class Ordering:
         )
 
     def _why_behind(self, job: Job, standings: Standings) -> Iterator[str]:
-        if "fair" not in self.sharing.order:
-            return
         queues = self.sharing.queues
+        if "fair" not in self.sharing.order or not queues:
+            return
         waiting = {queue for _, queue, _ in (place[0] for place in self._places.values())}
         active = (set(standings.uses) | waiting) - {ALL_QUEUES}
         for queue in queues.line(job.queue):

@@ -157,13 +157,14 @@ class ProgressiveFilling:
     def look(self, entry: WaitingJob) -> Answer:
         """Whether limits and other jobs allow an entry now, or else another of its user or queue."""
         job = entry.request.job
-        if (self._gone and job.id in self._gone.get(job.queue, ())) or job.id in self._early:
+        leaf = self.standings.sharing.queues.leaf
+        if (self._gone and job.id in self._gone.get(leaf(job.queue), ())) or job.id in self._early:
             return Answer.GONE
         if self._kept and (scope := self._kept_from(entry)) is not None:
             return Answer.QUEUE_FULL if scope[1] is None else Answer.USER_FULL
         if not self._bounded or (room := self._in_the_way(entry)) is None:
             return Answer.MAY
-        if not room.full or job.queue in self.scene.grow_in:
+        if not room.full or leaf(job.queue) in self.scene.grow_in:
             return Answer.OVER
         return Answer.QUEUE_FULL if room.scope[1] is None else Answer.USER_FULL
 

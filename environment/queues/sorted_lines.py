@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from conf.schema.sharing import Criterion
+from environment.queues.types import Sharing
 from environment.resources import Resources, total
 from environment.types import Job, PlacementRequest
 
@@ -133,18 +134,19 @@ def _stands(criterion: Criterion, job: Job, now: float) -> Key:
             return ()
 
 
-def keys(order: Sequence[Criterion], job: Job, at: float, number: int, now: float) -> tuple[Path, Key]:
+def keys(sharing: Sharing, job: Job, at: float, number: int, now: float) -> tuple[Path, Key]:
     """Line of a job that came at `at` as that number, and its key in the line.
 
     Criteria before `fair` in the order divide jobs in classes; without it there is a line for
     each queue.
     """
+    order, queue = sharing.order, sharing.queues.leaf(job.queue)
     fair = order.index("fair") if "fair" in order else -1
     stand = [_stands(criterion, job, now) for criterion in order]
     within = sum(stand[fair + 1 :], ())
     if fair < 0:
-        return ((), job.queue, ""), (*within, at, number)
-    return (sum(stand[:fair], ()), job.queue, job.owner), (*within, at, number)
+        return ((), queue, ""), (*within, at, number)
+    return (sum(stand[:fair], ()), queue, job.owner), (*within, at, number)
 
 
 class Lines:

@@ -123,19 +123,30 @@ class Queues:
         return self._by_path.get(path)
 
     def line(self, path: str) -> tuple[Queue, ...]:
-        """The queue of that path, and those above it in front of it, the top first."""
+        """The queue of that path, and those above it in front of it, the top first.
+
+        Where there are no queues, a name has no effect: all jobs are in one.
+        """
         known = self._lines.get(path)
         if known is None:
             found = self._by_path.get(path)
             if found is None:
-                return (Queue(path),)
+                return (Queue(path),) if self.all else _ONE
             above = self.line(found.above) if found.above else ()
             known = self._lines[path] = (*above, found)
         return known
 
+    def leaf(self, path: str) -> str:
+        """Path of the queue in which jobs with that one stand."""
+        return self.line(path)[-1].path
+
     def below(self, path: str) -> tuple[Queue, ...]:
         """The queues right below that one; those at the top for an empty path."""
         return tuple(queue for queue in self.all if queue.above == path)
+
+
+#: The queue of all jobs where there are none.
+_ONE = (Queue(DEFAULT_QUEUE),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,7 @@ def _tree(parties: Sequence[tuple[str, str | None]], queues: Queues) -> _Node:
     root, nodes = _Node(1.0), dict[str, _Node]()
     for number, (path, user) in enumerate(parties):
         above = root
-        for queue in queues.line(path):
+        for queue in _line(queues, path):
             if queue.path not in nodes:
                 nodes[queue.path] = _Node(queue.weight, *_bounds(queue))
                 above.below.append(nodes[queue.path])
@@ -206,14 +206,19 @@ def _tree(parties: Sequence[tuple[str, str | None]], queues: Queues) -> _Node:
             above = nodes[queue.path]
         above.members.append(number)
         if user is not None:
-            each = tuple(q.most_per_user.resources for q in queues.line(path) if q.most_per_user.resources)
+            each = tuple(q.most_per_user.resources for q in _line(queues, path) if q.most_per_user.resources)
             above.below.append(_Node(weight_of(path, user, queues), {}, each, [number], party=number))
         else:
             above.party = number
     return root
 
 
+def _line(queues: Queues, path: str) -> tuple[Queue, ...]:
+    """The queue and those above it; without queues a name's jobs are compared with others' all the same."""
+    return queues.line(path) if queues else (Queue(path),)
+
+
 def weight_of(path: str, user: str | None, queues: Queues) -> float:
     """Weight of a user in a queue, or of the queue among its neighbours."""
-    queue: Queue = queues.line(path)[-1]
+    queue = _line(queues, path)[-1]
     return queue.weight if user is None else queue.weight_of(user)

@@ -63,7 +63,7 @@ class Naive:
         names = path.split(".")
         known = {queue.path: queue for queue in self.sharing.queues}
         if path not in known:
-            return [Queue(path)]
+            return [Queue(path if known else "default")]
         return [known[".".join(names[:count])] for count in range(1, len(names) + 1)]
 
     def _scopes(self, job: Job) -> list[tuple[str, str | None]]:

@@ -172,7 +172,8 @@ def test_a_round_goes_on_as_if_it_began_after_each_placement(seed: int) -> None:
         turns = turns.after(Verdict(request, VIEW, Place(job.id, (0,) * count)))
         held = JobHolding(job.queue, job.owner, job.size * count, 0.0)
         standings, begun = standings.with_more([held]), begun + count + 1
-        gone = {**gone, job.queue: gone.get(job.queue, frozenset()) | {job.id}}
+        queue = walk.ordering.sharing.queues.leaf(job.queue)
+        gone = {**gone, queue: gone.get(queue, frozenset()) | {job.id}}
         anew = OrderedQueue(replace(scene, known=MergeCache()), standings, first=(), gone=gone, begun=begun)
         looks = walk.chance.choice([1, 2, 5, 1000])
         shown, expected = ([(r.job.id, r.count) for r in islice(each, looks)] for each in (turns, anew))
@@ -243,3 +244,16 @@ def test_what_was_found_goes_when_nobody_has_it() -> None:
 def _fillings() -> list[ProgressiveFilling]:
     """All that nobody freed."""
     return [each for each in gc.get_objects() if isinstance(each, ProgressiveFilling)]
+
+
+@pytest.mark.parametrize("order", [("fair",), ("fifo",), ("priority", "fair")])
+def test_without_queues_a_name_gives_no_share(order: tuple[Criterion, ...]) -> None:
+    """A user who names another queue for each job has as much as one who names none."""
+    ordering = Ordering(Sharing(order, half_life=0.0))
+    for number in range(8):
+        owner, queue = ("ann", "default") if number % 2 == 0 else ("bob", f"queue-{number}")
+        job = replace(make_job(f"job-{number}"), owner=owner, queue=queue)
+        ordering.join(PlacementRequest(job, 1), number, 0.0)
+    ordering.shares.holds("bobs", JobHolding("another", "bob", Resources.of(2.0), 0.0), 0.0)
+    found = [request.job.owner for request in ordering.turns(WHOLE, 1.0)]
+    assert found == (["ann", "bob"] * 4 if order == ("fifo",) else ["ann", *["ann", "bob"] * 3, "bob"])
