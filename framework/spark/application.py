@@ -1,5 +1,6 @@
 """The user's Spark application, checked. `command_lines` launches it."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -9,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 from conf.uploaded_file import LONGEST_FILE_NAME, SCHEME, unfit_name
 from framework.spark.conf_check import check_conf, check_java_options
-from framework.spark.memory import heap_mib
+from framework.spark.memory import heap_mib, usual_overhead_mib
 from framework.spark.properties_file import properties_text
-from framework.spark.property_values import size_mib
+from framework.spark.property_values import boolean, size_bytes, size_mib
 
 RESERVED_ENVIRONMENT = (
     "JAVA_HOME",
@@ -34,6 +35,12 @@ MOST_TEXT = 1024 * 1024
 _POINTER = 8
 
 _EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
+#: Settings of memory that executors take beside their heap.
+_BESIDE_HEAP = (
+    "spark.executor.pyspark.memory",
+    "spark.memory.offHeap.enabled",
+    "spark.memory.offHeap.size",
+)
 #: Fields that become one argument of spark-submit each.
 _LISTS = ("py_files", "files", "jars", "archives", "packages", "repositories")
 #: Endings of files that Python imports from, as Spark knows them.
@@ -71,13 +78,31 @@ class Application:
     def heap_mib(self, memory_mib: int, process: str = "executor", most_overhead: int = 1 << 31) -> int:
         """The heap (MiB) of an executor or the driver that takes `memory_mib` in all.
 
-        The overhead is that of its settings, at most `most_overhead`, or Spark's rule.
+        The overhead is that of its settings, at most `most_overhead`, or Spark's rule beside the memory of
+        executors' Python and off-heap memory, where settings name any.
 
-        ValueError when the memory is too little, or the overhead in the settings is no amount of memory.
+        ValueError when the memory is too little, or one in the settings is no amount of memory.
         """
+        overhead = self._overhead(process)
+        if overhead is None and (beside := self._beside_heap(process)):
+            overhead = usual_overhead_mib(max(memory_mib - beside, 0)) + beside
+        return heap_mib(memory_mib, process, None if overhead is None else min(overhead, most_overhead))
+
+    def _overhead(self, process: str) -> int | None:
+        """The overhead in the settings, MiB; None without one."""
         name = f"spark.{process}.memoryOverhead"
         text = self.conf.get(name, "").strip()
-        return heap_mib(memory_mib, process, min(size_mib(name, text), most_overhead) if text else None)
+        return size_mib(name, text) if text else None
+
+    def _beside_heap(self, process: str) -> int:
+        """Memory of an executor that settings give Python, and to Spark off the heap, MiB."""
+        if process != "executor":
+            return 0
+        python, on, size = (self.conf.get(name, "").strip() for name in _BESIDE_HEAP)
+        found = size_mib(_BESIDE_HEAP[0], python) if python else 0
+        if on and size and boolean(_BESIDE_HEAP[1], on):
+            found += math.ceil(size_bytes(_BESIDE_HEAP[2], size) / (1 << 20))
+        return found
 
     def check(self) -> None:
         """Raise ValueError for an application that could not be launched.
@@ -90,6 +115,12 @@ class Application:
         _check_folders(self.archives, tuple(file for file in plain if not alias_parts(file)[1]))
         self._check_aliases()
         check_conf(self.conf)
+        overhead, beside = self._overhead("executor"), self._beside_heap("executor")
+        if overhead is not None and overhead < beside:
+            raise ValueError(
+                f"conf: spark.executor.memoryOverhead is {overhead} MiB, less than {_BESIDE_HEAP[0]} and "
+                f"{_BESIDE_HEAP[2]}, {beside} MiB together: it is all of `memory` but the heap"
+            )
         for key, value in self.conf.items():
             _check_texts((key, value), f"conf: {key}")
         for name, value in self.environment.items():

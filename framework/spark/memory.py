@@ -14,16 +14,20 @@ SMALLEST_MEMORY_MIB = SMALLEST_HEAP_MIB + SMALLEST_OVERHEAD_MIB
 """The least memory, in MiB, with which a driver or an executor can start."""
 
 
+def usual_overhead_mib(memory_mib: int) -> int:
+    """Spark's rule for the overhead in so much memory: the larger of 10 % and 384 MiB."""
+    return max(math.ceil(memory_mib * OVERHEAD_FRACTION), SMALLEST_OVERHEAD_MIB)
+
+
 def heap_mib(memory_mib: int, process: str = "executor", overhead_mib: int | None = None) -> int:
     """The heap (MiB) of a process that takes `memory_mib` in all: the rest is overhead.
 
-    The overhead, unless given, is Spark's rule, the larger of 10 % and 384 MiB; it is where Python workers
-    live.
+    The overhead, unless given, is Spark's rule; it is where Python workers live.
 
     ValueError when the heap is less than Spark can start with.
     """
     if overhead_mib is None:
-        overhead_mib = max(math.ceil(memory_mib * OVERHEAD_FRACTION), SMALLEST_OVERHEAD_MIB)
+        overhead_mib = usual_overhead_mib(memory_mib)
         smallest = SMALLEST_MEMORY_MIB
     else:
         smallest = SMALLEST_HEAP_MIB + overhead_mib

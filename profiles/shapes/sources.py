@@ -1,10 +1,13 @@
 """Runs on shapes, read from a table of one's own or from measured runs."""
 
 import csv
+import io
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from stoker.bounded_read import read_bounded
 
 from conf.util.counted import counted
 from profiles.runs import MeasuredRun
@@ -13,18 +16,21 @@ from profiles.shapes.runs import JobShape, ShapeError, ShapeRun
 #: Columns of a table that must be there.
 COLUMNS = ("type", "executors", "cpus", "memory_gib", "seconds")
 _MORE = ("job", "input_gib", "vm", "dollars_per_hour", "speed")
+#: Bytes and runs of a table. Chosen: as many runs as are read from a daemon's records; a belief has some
+#: thousand numbers for each.
+_LONGEST, _MOST = 4 << 20, 5_000
 #: Dollars an hour of a shape whose price nobody knows; the model of seconds does not use it.
 UNPRICED = 1.0
 
 
 def read_table(path: Path) -> list[ShapeRun]:
-    """Runs of a CSV file, one a line; ShapeError names the line and the mistake.
+    """Runs of a CSV file or pipe, one a line, at most `_MOST`; ShapeError names the line and the mistake.
 
     It needs the columns type, executors, cpus and memory_gib (of one executor) and seconds; it may have job
     (runs of one job do the same work), input_gib, vm, dollars_per_hour (of all executors) and speed.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
+        with io.StringIO(read_bounded(path, _LONGEST), newline="") as lines:
             reader = csv.DictReader(lines, strict=True)
             named = reader.fieldnames or ()
             if missing := [column for column in COLUMNS if column not in named]:
@@ -43,8 +49,12 @@ def read_table(path: Path) -> list[ShapeRun]:
                     sized(found[-1:])
                 except (ValueError, TypeError) as error:
                     raise ShapeError(f"{path}, line {reader.line_num}: {error}") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ShapeError(f"{path}: cannot be read: {error}") from None
+                if len(found) > _MOST:
+                    raise ShapeError(f"{path}: should have at most {_MOST} runs, such as the newest")
+    except ShapeError:
+        raise
+    except (OSError, ValueError, csv.Error) as error:
+        raise ShapeError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not found:
         raise ShapeError(f"{path}: has no run; should have one a line")
     return sized(found)

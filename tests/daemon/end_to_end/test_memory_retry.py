@@ -46,10 +46,11 @@ def submit(daemon: Daemon, app: str = LARGE, **more: Any) -> str:
 def test_a_job_with_too_little_heap_succeeds_with_more(daemon: Daemon) -> None:
     """With Spark's own number of failures, and a driver on the cluster; told, counted, billed apart."""
     once = {**QUICK_JAVA, "spark.task.maxFailures": "1"}
+    python = {"spark.executor.pyspark.memory": "400m", "spark.executor.memoryOverhead": "512m"}
     jobs = [
         submit(daemon, memory_retry=True),
         submit(daemon, memory_retry=True, driver={"on": "cluster"}, conf=once),
-        submit(daemon, PYTHON, memory_retry=True, conf={**once, "spark.executor.pyspark.memory": "400m"}),
+        submit(daemon, PYTHON, memory_retry=True, conf={**once, **python}),
     ]
     refused = submit(daemon, memory_retry=False, retries=0, conf=once)
     for job_id in jobs:

@@ -376,6 +376,21 @@ def test_an_application_can_say_its_overhead() -> None:
         make_executor(replace(APPLICATION, conf={"spark.executor.memoryOverhead": "much"}))
 
 
+def test_memory_beside_the_heap_is_part_of_the_memory() -> None:
+    """Settings' Python and off-heap memory is not taken in addition, which nothing would count."""
+    off_heap = {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1g"}
+    python = {"spark.executor.pyspark.memory": "512m"}
+    for conf, heap in (({}, 3686), (python, 3200), (off_heap, 2688), ({**off_heap, **python}, 2176)):
+        assert replace(APPLICATION, conf=conf).heap_mib(4096) == heap
+    off = {**off_heap, "spark.memory.offHeap.enabled": "false"}
+    assert replace(APPLICATION, conf=off).heap_mib(4096) == 3686
+    with pytest.raises(ValueError, match=r"executor memory of 1500 MiB.*works is 1920 MiB"):
+        replace(APPLICATION, conf=off_heap).heap_mib(1500)
+    replace(APPLICATION, conf={**off_heap, "spark.executor.memoryOverhead": "1g"}).check()
+    with pytest.raises(ValueError, match=r"memoryOverhead is 1023 MiB, less than .* 1024 MiB together"):
+        replace(APPLICATION, conf={**off_heap, "spark.executor.memoryOverhead": "1023m"}).check()
+
+
 def test_an_executor_that_was_given_less_starts_all_the_same() -> None:
     """A policy may give it less than the overhead that the application said leaves room for."""
     application = replace(APPLICATION, conf={"spark.executor.memoryOverhead": "1g"})

@@ -1,12 +1,17 @@
 """`stoker shapes`: the table of shapes of a type, from each kind of source."""
 
 import json
+import os
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from stoker.bounded_read import read_bounded
 
 from daemon.cli import main
 from profiles.runs import MeasuredRun, write_runs
+from profiles.shapes.belief import ShapeBelief, believe
 from profiles.shapes.law import Law
 from profiles.shapes.runs import JobShape
 from tests.audit.made_logs import added, app_end, app_start, environment, log_start, task, written
@@ -185,3 +190,43 @@ def test_an_unknown_type_and_shapes_without_prices(table: Path, capsys: pytest.C
     table.write_text("\n".join(lines) + "\n")
     assert main(["shapes", "etl", "--runs", str(table)]) == 2
     assert "--cluster: names the VMs to choose from" in capsys.readouterr().err
+
+
+def test_a_table_is_bounded(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe without a writer, a device without an end and more runs than are used are errors of one line."""
+    monkeypatch.setattr("profiles.shapes.sources.read_bounded", partial(read_bounded, patience=0.1))
+    pipe, endless, many = (tmp_path / name for name in ("pipe.csv", "endless.csv", "many.csv"))
+    os.mkfifo(pipe)
+    endless.symlink_to("/dev/zero")
+    header, *lines = table.read_text().splitlines()
+    many.write_text("\n".join([header, *(lines * 1000)]))
+    for path, why in (
+        (pipe, "cannot be read: no end within 0.1 s"),
+        (endless, "cannot be read: too long"),
+        (many, "should have at most 5000 runs, such as the newest"),
+    ):
+        assert main(["shapes", "etl", "--runs", str(path)]) == 2
+        error = capsys.readouterr().err
+        assert why in error
+        assert error.count("\n") == 1
+
+
+def test_the_error_of_many_runs_takes_a_bounded_number_of_beliefs(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts that are left out are drawn: two hundred runs take no four times as long as a hundred."""
+    believed = []
+
+    def counted(*arguments: Any) -> ShapeBelief:
+        believed.append(arguments)
+        return believe(*arguments)
+
+    monkeypatch.setattr("profiles.shapes.errors.believe", counted)
+    header, *lines = table.read_text().splitlines()
+    many = tmp_path / "many.csv"
+    many.write_text("\n".join([header, *(lines[:3] * 100)]))
+    assert main(["shapes", "etl", "--runs", str(many)]) == 0
+    capsys.readouterr()
+    assert len(believed) <= 200
