@@ -25,7 +25,7 @@ from daemon.store.rows.database import StoreError
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.records import JobRecord
 from environment.queues.shares import Scope, Spent, scopes
-from environment.queues.types import Queues, Sharing, sharing_of
+from environment.queues.types import ANY, Most, Queues, Sharing, sharing_of
 
 log = structlog.get_logger("queues")
 
@@ -62,6 +62,10 @@ class LiveQueues:
     def queues(self) -> Queues:
         """Effective settings of each queue; when empty, a job may name any queue."""
         return NO_QUEUES if self._sharing is None else self._sharing.queues
+
+    def over_all(self) -> Most:
+        """Limits of each user over all queues."""
+        return ANY if self._sharing is None else self._sharing.most_per_user
 
     def sharing(self) -> Sharing | None:
         """Sharing rules of the cluster; None where it is not shared."""

@@ -18,7 +18,7 @@ from daemon.submission.new_job import JobMaker
 from daemon.submission.shapes import ShapeChooser, chosen_by_curve, is_searched
 from environment.decisions.sizing import Sizes
 from environment.model.vms.max_capacity import MaxCapacity
-from environment.queues.types import Queues
+from environment.queues.types import ANY, Most, Queues
 from environment.types import Job
 from profiles.job_profile import JobProfile
 
@@ -42,15 +42,17 @@ class Intake:
         now: Callable[[], float],
         sizes: Sizes | None = None,
         queues: Callable[[], Queues] = Queues,
+        over_all: Callable[[], Most] = lambda: ANY,
     ) -> None:
         """`arrive` takes the jobs that were accepted, with their time; `most` may wait at once.
 
-        `look` finds out which VMs there are by now, and notes them. `queues` are those that there are now.
+        `look` finds out which VMs there are by now, and notes them. `queues` are those that there are now,
+        `over_all` has the limits of each user over all of them.
         """
         sizes = sizes or Sizes()
         self._now = now
         self.jobs = JobMaker(launcher, profiles, queues, sizes)
-        self._fit = ClusterFit(launcher, profiles, queues, now)
+        self._fit = ClusterFit(launcher, profiles, queues, over_all, now)
         self._shapes = ShapeChooser(store.jobs, sizes.beta)
         self._store = store
         self._launcher = launcher

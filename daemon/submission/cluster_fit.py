@@ -12,7 +12,7 @@ from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
 from environment.decisions.sizing import smallest
 from environment.model.vms.max_capacity import ONLY_SPOT, MaxCapacity, over_quota
 from environment.queues.job_limits import never, too_dear
-from environment.queues.types import Queues
+from environment.queues.types import Most, Queue, Queues
 from environment.resources import Resources, total
 from environment.simulation.durations.endless_jobs import spot_terms, unending_on
 from environment.types import Vm
@@ -30,10 +30,15 @@ class ClusterFit:
         launcher: Launcher,
         profiles: Mapping[str, JobProfile],
         queues: Callable[[], Queues],
+        over_all: Callable[[], Most],
         now: Callable[[], float],
     ) -> None:
-        """`profiles` are those of job types; `queues` are those that there are now."""
+        """`profiles` are those of job types; `queues` are those that there are now.
+
+        `over_all` has the limits of each user over all of them.
+        """
         self._launcher, self._profiles, self._queues, self._now = launcher, profiles, queues, now
+        self._over_all = over_all
         #: The VMs that are there.
         self.there: tuple[Vm, ...] = ()
         #: Terms of those that their cloud may take away.
@@ -72,7 +77,7 @@ class ClusterFit:
         """Why there is no cluster for the job, as far as is known; None when there may be."""
         queues, parts = self._queues(), self._needs(spec)
         needs = total(size * count for size, count in parts)
-        line = queues.line(spec.queue) if queues else ()
+        line = (Queue("", most_per_user=self._over_all()), *(queues.line(spec.queue) if queues else ()))
         if over := never(line, needs):
             return RejectedError(422, "The job is over its queue's limits", over)
         if (over_all := over_quota(self._quota, needs)) is not None:

@@ -48,6 +48,7 @@ class JobSubmissions:
             clock.now,
             Sizes.configured(config.sizes),
             queues.live.queues,
+            queues.live.over_all,
         )
         self.applications = Applications(
             store,

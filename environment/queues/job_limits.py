@@ -44,9 +44,15 @@ def too_dear(line: Sequence[Queue], needs: Iterable[tuple[Resources, int]], vms:
 
 
 def bounds_of(queue: Queue) -> Iterator[tuple[Most, str, str]]:
-    """Bounds of a queue, each with its subject in words, and its key in the config."""
+    """Bounds of a queue, each with its subject in words, and its key in the config.
+
+    The empty path stands for all queues.
+    """
     yield queue.most, f"queue {queue.path}", "most"
-    yield queue.most_per_user, f"each user of queue {queue.path}", PER_USER
+    if queue.path:
+        yield queue.most_per_user, f"each user of queue {queue.path}", PER_USER
+    else:
+        yield queue.most_per_user, "each user", f"sharing.{PER_USER}"
 
 
 def _beyond(most: Most, needs: Resources, key: str) -> str:

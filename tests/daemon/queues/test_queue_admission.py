@@ -20,7 +20,7 @@ from daemon.submission.admission import Intake
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import SpotTerms, Terms
 from environment.queues.shares import ALL_QUEUES
-from environment.queues.types import Queues, queues_of
+from environment.queues.types import Most, Queues, queues_of
 from environment.types import Job
 from tests.builders import make_vms
 
@@ -50,7 +50,7 @@ class Door:
         launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
         self.intake = Intake(
             store, launcher, {}, lambda _, job: self.arrived.append(job), lambda: None, 100, time.time,
-            queues=lambda: self.queues,
+            queues=lambda: self.queues, over_all=lambda: Most({"cpus": 14.0}),
         )  # fmt: skip
         self.note()
 
@@ -103,6 +103,8 @@ def refused(call: Callable[[], object]) -> tuple[int, str]:
          "queue prod.ml may cost $0.1 an hour (most.dollars_per_hour), and it would $0.12"),
         ("prod.ml", "cy", {"driver": Driver(on="cluster", memory=1024)}, 422, "and it would $0.12"),
         ("dev", "ann", {"resources": {"gpus": 1}}, 422, "may have 0 gpus at most (most_per_user.gpus)"),
+        ("default", "ann", {"executors": 15}, 422,
+         "each user may have 14 cpus at most (sharing.most_per_user.cpus), and the job takes 15"),
         ("stopped", "ann", {}, 422, "0 running at most (most.running), so none of its jobs ever begins"),
     ],
 )  # fmt: skip
