@@ -92,7 +92,7 @@ LOOKING_AT_OWN = frozenset({
     ),
     *_in(
         "framework/host/cgroups.py",
-        "_make_unified _below _pids"
+        "_make_unified _folders_in _pids"
         " most_processes_here _number",
     ),
     *_in("framework/embedded/isolation/isolation.py", "_proc"),

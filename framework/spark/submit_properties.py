@@ -241,12 +241,14 @@ def _memory(given: "_UnreadProperties", process: str, overheads: dict[str, str])
     if overhead is None:
         of_heap = math.floor(heap * (OVERHEAD_FRACTION if fraction is None else fraction))
         overhead = max(of_heap, SMALLEST_OVERHEAD_MIB if least is None else least)
+    beside = 0
     if process == "executor":
-        overhead += given("spark.executor.pyspark.memory", values.size_mib, keep=True) or 0
+        beside = given("spark.executor.pyspark.memory", values.size_mib, keep=True) or 0
         if given("spark.memory.offHeap.enabled", values.boolean, keep=True):
-            beside = given("spark.memory.offHeap.size", values.size_bytes, keep=True) or 0
-            overhead += math.ceil(beside / (1 << 20))
-    if not _is_usual(heap + overhead, heap):
+            size = given("spark.memory.offHeap.size", values.size_bytes, keep=True) or 0
+            beside += math.ceil(size / (1 << 20))
+    overhead += beside
+    if beside or not _is_usual(heap + overhead, heap):
         overheads[f"spark.{process}.memoryOverhead"] = f"{overhead}m"
     return heap + overhead
 

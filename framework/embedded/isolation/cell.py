@@ -92,7 +92,7 @@ class NoIsolation:
 
 
 @dataclass(frozen=True, slots=True)
-class VmSize:
+class CellSize:
     """A VM's cpus, the cores of this machine for each, and the processes and threads that it may have."""
 
     cpus: float
@@ -103,7 +103,7 @@ class VmSize:
 class VmCell:
     """One VM's group and network namespace."""
 
-    def __init__(self, group: ControlGroup, namespace: Path, address: str, size: VmSize) -> None:
+    def __init__(self, group: ControlGroup, namespace: Path, address: str, size: CellSize) -> None:
         #: The VM's address on the bridge.
         self.address = address
         #: The VM's own group, with its limits.

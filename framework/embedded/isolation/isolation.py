@@ -17,7 +17,7 @@ from typing import Any
 from conf.util.whole_file import write_whole
 from framework.embedded.isolation import bridge
 from framework.embedded.isolation.bridge import VmNetwork
-from framework.embedded.isolation.cell import VmCell, VmSize
+from framework.embedded.isolation.cell import CellSize, VmCell
 from framework.embedded.settings import AgentSpec
 from framework.host.cgroups import ControlGroup, make_group, most_processes_here
 from framework.host.process_tree import identity
@@ -130,7 +130,7 @@ class Isolation:
         group.share(agent.cpus)
         group.open_to_children()
         addresses, namespaces = self._network.addresses, self._network.namespaces
-        size = VmSize(agent.cpus, self.options.scale, processes)
+        size = CellSize(agent.cpus, self.options.scale, processes)
         return VmCell(group, namespaces[number], addresses[number], size)
 
 

@@ -49,10 +49,10 @@ def test_a_tree_is_known_by_paths() -> None:
 
 
 def test_without_queues_any_is_there() -> None:
-    """Any queue exists without a tree; a job of a removed queue has its queue even beside others."""
+    """All are one without a tree; a job of a removed queue has its queue even beside others."""
     assert not sharing().queues
-    for queues in (sharing().queues, sharing(queues=TREE).queues):
-        assert queues.line("gone.long") == (Queue("gone.long"),)
+    assert sharing().queues.line("gone.long") == (Queue("default"),)
+    assert sharing(queues=TREE).queues.line("gone.long") == (Queue("gone.long"),)
     assert sharing_of(None, {}) is None
     assert sharing(queues=TREE).priority_of(None, "prod.etl") == 10
     assert sharing(queues=TREE).priority_of(0, "prod.etl") == 0

@@ -510,3 +510,10 @@ def test_what_says_that_all_is_as_it_is_anyway_is_taken() -> None:
     found = job_properties(given)
     assert found.fields == fields()
     assert found.set_aside == {}
+
+
+def test_memory_beside_the_heap_is_always_written_down() -> None:
+    """Also where overhead and Python's memory together are just the usual overhead of all of it."""
+    given = {"spark.executor.memory": "9000m", "spark.executor.pyspark.memory": "100m"}
+    found = job_properties(given).fields
+    assert (found["memory"], found["conf"]["spark.executor.memoryOverhead"]) == (10_000, "1000m")
