@@ -94,6 +94,11 @@ class WaitingRequests(Sequence[PlacementRequest]):
         """Why a placement that fits the view must not be; empty when it may."""
         return ""
 
+    def of_its_user(self, request: PlacementRequest) -> list[PlacementRequest]:
+        """All requests of the same queue and user."""
+        of = request.job.queue, request.job.owner
+        return [each for each in self if (each.job.queue, each.job.owner) == of]
+
     def without(self, some: Collection[PlacementRequest]) -> "WaitingRequests":
         """The queue without some of its requests."""
         return WaitingRequests([each for each in self if each not in some])
@@ -298,35 +303,34 @@ def _ask(
     held: HeldBack | None = None,
 ) -> Verdict:
     aside: list[PlacementRequest] = []
-    over = ""
     while queue:
         verdict = _ask_once(decide, view, queue, sizing, held)
         if verdict.faults or isinstance(verdict.decision, Wait) or not isinstance(queue, WaitingRequests):
             break
         request = verdict.request
-        if not (over := queue.refuses(view, request, verdict.decision)):
+        allowed = _within_limits(queue, view, request, verdict.decision)
+        if isinstance(allowed, Place):
+            verdict = replace(verdict, decision=allowed)
             break
-        cheaper = cheapest_placement(view, request, verdict.decision)
-        if (
-            cheaper is not None
-            and not check(view, request, cheaper)
-            and not (over := queue.refuses(view, request, cheaper))
-        ):
-            verdict = replace(verdict, decision=cheaper)
-            break
-        refused = [request] if len(aside) < _REFUSED else _of_its_user(queue, request)
+        refused = [request] if len(aside) < _REFUSED else queue.of_its_user(request)
         aside += refused
         queue = queue.without(refused)
-        verdict = Verdict(aside[0], view, Wait(f"{over}; jobs behind it do not wait for it"))
+        verdict = Verdict(aside[0], view, Wait(f"{allowed}; jobs behind it do not wait for it"))
     if held is not None and isinstance(verdict.decision, Place):
         held.placed()
     return replace(verdict, aside=tuple(aside)) if aside else verdict
 
 
-def _of_its_user(queue: Sequence[PlacementRequest], request: PlacementRequest) -> list[PlacementRequest]:
-    """All requests of the same queue and user."""
-    of = request.job.queue, request.job.owner
-    return [each for each in queue if (each.job.queue, each.job.owner) == of]
+def _within_limits(
+    queue: WaitingRequests, view: ClusterView, request: PlacementRequest, place: Place
+) -> Place | str:
+    """The placement, or the cheapest one where only that is within limits; else which limit is crossed."""
+    if not (over := queue.refuses(view, request, place)):
+        return place
+    cheapest = cheapest_placement(view, request, place)
+    if cheapest is None or check(view, request, cheapest):
+        return over
+    return queue.refuses(view, request, cheapest) or cheapest
 
 
 def _ask_once(

@@ -28,6 +28,12 @@ def others(sharing: Sharing, head: Job, job: Job) -> bool:
     return (leaf(job.queue), job.owner) != (leaf(head.queue), head.owner)
 
 
+def _of_its_user(
+    sharing: Sharing, among: Iterable[PlacementRequest], request: PlacementRequest
+) -> list[PlacementRequest]:
+    return [each for each in among if not others(sharing, request.job, each.job)]
+
+
 class OrderedQueue(WaitingRequests):
     """The jobs that may be placed now, in order, as many as the window has."""
 
@@ -137,8 +143,7 @@ class OrderedQueue(WaitingRequests):
         most, head = self._standings.sharing.overtaken_by_others, self.head
         if most is None or head is None or self._scene.overtaken.get(head.job.id, 0) < most:
             return None
-        sharing = self._standings.sharing
-        return [each for each in self._look(self._window) if not others(sharing, head.job, each.job)]
+        return _of_its_user(self._standings.sharing, self._look(self._window), head)
 
     @property
     def head(self) -> PlacementRequest | None:
@@ -160,6 +165,10 @@ class OrderedQueue(WaitingRequests):
             self._now, job.queue, job.owner, holding.held, more_jobs=more_jobs, per_hour=holding.per_hour
         )
         return over.why if over else ""
+
+    def of_its_user(self, request: PlacementRequest) -> list[PlacementRequest]:
+        """All requests of the same queue and user."""
+        return _of_its_user(self._standings.sharing, self, request)
 
     def without(self, some: Collection[PlacementRequest]) -> "OrderedQueue":
         """The queue without some of its requests."""

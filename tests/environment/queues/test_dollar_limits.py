@@ -78,3 +78,22 @@ def test_many_such_jobs_of_a_user_take_few_decisions() -> None:
     found = verdicts(counted, [*["a"] * 200, "default", "default"], EQUAL, Queue("a", most=HALF))
     assert [verdict.request.job.id for verdict in found[:2]] == ["default-200", "default-201"]
     assert asked < 20
+
+
+def test_new_queue_names_make_no_other_users() -> None:
+    """Without queues a user with a new name for each job is one user, after some jobs aside as a whole."""
+    asked, first_fit = 0, create("ff")
+
+    def counted(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        nonlocal asked
+        asked += 1
+        return first_fit.decide(view, queue)
+
+    ordering = Ordering(Sharing(half_life=0.0, most_per_user=Most(dollars_per_hour=0.1)))
+    for number in range(200):
+        job = replace(make_job(f"job-{number}"), queue=f"queue-{number}", owner="ann")
+        ordering.join(PlacementRequest(job, 1), number, 0.0)
+    (found,) = decide_in_turn(counted, make_view(EQUAL), ordering.turns(Resources.of(16.0), 0.0))
+    assert isinstance(found.decision, Wait)
+    assert len(found.aside) == 200
+    assert asked < 20
