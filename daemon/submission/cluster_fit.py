@@ -11,8 +11,8 @@ from environment.barred_vms import barred
 from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
 from environment.decisions.sizing import smallest
 from environment.model.vms.max_capacity import ONLY_SPOT, MaxCapacity, over_quota
-from environment.queues.job_limits import never, too_dear
-from environment.queues.types import Most, Queue, Queues
+from environment.queues.job_limits import all_queues, never, too_dear
+from environment.queues.types import Most, Queues
 from environment.resources import Resources, total
 from environment.simulation.durations.endless_jobs import spot_terms, unending_on
 from environment.types import Vm
@@ -77,7 +77,7 @@ class ClusterFit:
         """Why there is no cluster for the job, as far as is known; None when there may be."""
         queues, parts = self._queues(), self._needs(spec)
         needs = total(size * count for size, count in parts)
-        line = (Queue("", most_per_user=self._over_all()), *(queues.line(spec.queue) if queues else ()))
+        line = (all_queues(self._over_all()), *(queues.line(spec.queue) if queues else ()))
         if over := never(line, needs):
             return RejectedError(422, "The job is over its queue's limits", over)
         if (over_all := over_quota(self._quota, needs)) is not None:

@@ -2,12 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from environment.queues.shares import ALL_QUEUES
 from environment.queues.types import Most, Queue
 from environment.resources import Resources, thousandths, told
 from environment.types import Vm
 
 #: Key in the config of the bounds of each user of a queue.
 PER_USER = "most_per_user"
+
+
+def all_queues(most_per_user: Most) -> Queue:
+    """All queues as one above them, with limits of each user."""
+    return Queue(ALL_QUEUES, most_per_user=most_per_user)
 
 
 def never(line: Sequence[Queue], needs: Resources) -> str:
@@ -44,15 +50,12 @@ def too_dear(line: Sequence[Queue], needs: Iterable[tuple[Resources, int]], vms:
 
 
 def bounds_of(queue: Queue) -> Iterator[tuple[Most, str, str]]:
-    """Bounds of a queue, each with its subject in words, and its key in the config.
-
-    The empty path stands for all queues.
-    """
+    """Bounds of a queue or of `all_queues`, each with its subject in words, and its key in the config."""
     yield queue.most, f"queue {queue.path}", "most"
-    if queue.path:
-        yield queue.most_per_user, f"each user of queue {queue.path}", PER_USER
-    else:
+    if queue.path == ALL_QUEUES:
         yield queue.most_per_user, "each user", f"sharing.{PER_USER}"
+    else:
+        yield queue.most_per_user, f"each user of queue {queue.path}", PER_USER
 
 
 def _beyond(most: Most, needs: Resources, key: str) -> str:

@@ -27,6 +27,7 @@ class IdleVms:
         elastic = any(terms is not None for terms in self._terms)
         #: Whether it makes a difference when it looks.
         self.watches = elastic and keeping.name == "forecast"
+        self._plans = elastic and keeping.name == "planned"
 
     def look(self) -> None:
         """Something was placed, or has ended."""
@@ -52,7 +53,7 @@ class IdleVms:
 
     def plan(self, keeps: Sequence[tuple[int, float]]) -> None:
         """The policy would use these VMs, by number, until then; those that are closed stay so."""
-        if self._keeping.name == "planned" and any(self._terms):
+        if self._plans:
             now = float(self._batch.state.clock[0])
             for vm, until in keeps:
                 if self._batch.machines.leases[0, vm, CLOSES] >= now:

@@ -1,9 +1,8 @@
 """The user's Spark application, checked. `command_lines` launches it."""
 
-import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
@@ -12,7 +11,7 @@ from conf.uploaded_file import LONGEST_FILE_NAME, SCHEME, unfit_name
 from framework.spark.conf_check import check_conf, check_java_options
 from framework.spark.memory import heap_mib, usual_overhead_mib
 from framework.spark.properties_file import properties_text
-from framework.spark.property_values import boolean, size_bytes, size_mib
+from framework.spark.property_values import beside_heap_mib, size_mib
 
 RESERVED_ENVIRONMENT = (
     "JAVA_HOME",
@@ -35,12 +34,6 @@ MOST_TEXT = 1024 * 1024
 _POINTER = 8
 
 _EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
-#: Settings of memory that executors take beside their heap.
-_BESIDE_HEAP = (
-    "spark.executor.pyspark.memory",
-    "spark.memory.offHeap.enabled",
-    "spark.memory.offHeap.size",
-)
 #: Fields that become one argument of spark-submit each.
 _LISTS = ("py_files", "files", "jars", "archives", "packages", "repositories")
 #: Endings of files that Python imports from, as Spark knows them.
@@ -90,19 +83,16 @@ class Application:
 
     def _overhead(self, process: str) -> int | None:
         """The overhead in the settings, MiB; None without one."""
-        name = f"spark.{process}.memoryOverhead"
-        text = self.conf.get(name, "").strip()
-        return size_mib(name, text) if text else None
+        return self._setting(f"spark.{process}.memoryOverhead", size_mib)
 
     def _beside_heap(self, process: str) -> int:
-        """Memory of an executor that settings give Python, and to Spark off the heap, MiB."""
-        if process != "executor":
-            return 0
-        python, on, size = (self.conf.get(name, "").strip() for name in _BESIDE_HEAP)
-        found = size_mib(_BESIDE_HEAP[0], python) if python else 0
-        if on and size and boolean(_BESIDE_HEAP[1], on):
-            found += math.ceil(size_bytes(_BESIDE_HEAP[2], size) / (1 << 20))
-        return found
+        """Memory that settings give an executor beside its heap, MiB; the driver has none."""
+        return beside_heap_mib(self._setting) if process == "executor" else 0
+
+    def _setting(self, name: str, read: Callable[[str, str], int]) -> int | None:
+        """A setting as `read` understands it; None when it is not there or empty."""
+        text = self.conf.get(name, "").strip()
+        return read(name, text) if text else None
 
     def check(self) -> None:
         """Raise ValueError for an application that could not be launched.
@@ -118,8 +108,9 @@ class Application:
         overhead, beside = self._overhead("executor"), self._beside_heap("executor")
         if overhead is not None and overhead < beside:
             raise ValueError(
-                f"conf: spark.executor.memoryOverhead is {overhead} MiB, less than {_BESIDE_HEAP[0]} and "
-                f"{_BESIDE_HEAP[2]}, {beside} MiB together: it is all of `memory` but the heap"
+                f"conf: spark.executor.memoryOverhead is {overhead} MiB, less than "
+                f"spark.executor.pyspark.memory and spark.memory.offHeap.size, {beside} MiB together: it is "
+                "all of `memory` but the heap"
             )
         for key, value in self.conf.items():
             _check_texts((key, value), f"conf: {key}")

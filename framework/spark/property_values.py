@@ -1,5 +1,6 @@
 """Parses values of Spark's properties: sizes, times, numbers, lists. Knows no property by name."""
 
+import math
 import re
 from collections.abc import Callable
 
@@ -30,6 +31,17 @@ def size_bytes(name: str, text: str, unit: str = "b") -> int:
 def size_mib(name: str, text: str) -> int:
     """Whole MiB of a text such as 512m or 2g; a number alone is one of MiB. PropertyError for others."""
     return size_bytes(name, text, "m") >> 20
+
+
+def beside_heap_mib(given: Callable[[str, Callable[[str, str], int]], int | None]) -> int:
+    """Memory (MiB) that an executor's settings give Python, and to Spark off the heap.
+
+    `given` reads a setting by a function of its name and text; None where it is not there.
+    """
+    python = given("spark.executor.pyspark.memory", size_mib) or 0
+    if not given("spark.memory.offHeap.enabled", boolean):
+        return python
+    return python + math.ceil((given("spark.memory.offHeap.size", size_bytes) or 0) / (1 << 20))
 
 
 def seconds(name: str, text: str, unit: str = "s") -> float:

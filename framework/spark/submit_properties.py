@@ -9,6 +9,7 @@ each property to a job, the application or nothing. This module does not know th
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 from conf.auto_bounds import is_auto
@@ -241,12 +242,7 @@ def _memory(given: "_UnreadProperties", process: str, overheads: dict[str, str])
     if overhead is None:
         of_heap = math.floor(heap * (OVERHEAD_FRACTION if fraction is None else fraction))
         overhead = max(of_heap, SMALLEST_OVERHEAD_MIB if least is None else least)
-    beside = 0
-    if process == "executor":
-        beside = given("spark.executor.pyspark.memory", values.size_mib, keep=True) or 0
-        if given("spark.memory.offHeap.enabled", values.boolean, keep=True):
-            size = given("spark.memory.offHeap.size", values.size_bytes, keep=True) or 0
-            beside += math.ceil(size / (1 << 20))
+    beside = values.beside_heap_mib(partial(given, keep=True)) if process == "executor" else 0
     overhead += beside
     if beside or not _is_usual(heap + overhead, heap):
         overheads[f"spark.{process}.memoryOverhead"] = f"{overhead}m"

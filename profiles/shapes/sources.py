@@ -30,31 +30,30 @@ def read_table(path: Path) -> list[ShapeRun]:
     (runs of one job do the same work), input_gib, vm, dollars_per_hour (of all executors) and speed.
     """
     try:
-        with io.StringIO(read_bounded(path, _LONGEST), newline="") as lines:
-            reader = csv.DictReader(lines, strict=True)
-            named = reader.fieldnames or ()
-            if missing := [column for column in COLUMNS if column not in named]:
-                raise ShapeError(f"{path}: has no column {missing[0]}; should have {', '.join(COLUMNS)}")
-            if odd := [column for column in named if column not in COLUMNS + _MORE]:
-                raise ShapeError(
-                    f"{path}: column {odd[0]} is unknown; known are {', '.join(COLUMNS + _MORE)}"
-                )
-            found = list[UnsizedRun]()
-            for row in reader:
-                if None in row or None in row.values():
-                    wanted = f"should have {counted(len(named), 'column')}, as its header"
-                    raise ShapeError(f"{path}, line {reader.line_num}: {wanted}")
-                try:
-                    found.append(_run(row))
-                    sized(found[-1:])
-                except (ValueError, TypeError) as error:
-                    raise ShapeError(f"{path}, line {reader.line_num}: {error}") from None
-                if len(found) > _MOST:
-                    raise ShapeError(f"{path}: should have at most {_MOST} runs, such as the newest")
-    except ShapeError:
-        raise
-    except (OSError, ValueError, csv.Error) as error:
+        lines = io.StringIO(read_bounded(path, _LONGEST), newline="")
+    except (OSError, ValueError) as error:
         raise ShapeError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        reader = csv.DictReader(lines, strict=True)
+        named = reader.fieldnames or ()
+        if missing := [column for column in COLUMNS if column not in named]:
+            raise ShapeError(f"{path}: has no column {missing[0]}; should have {', '.join(COLUMNS)}")
+        if odd := [column for column in named if column not in COLUMNS + _MORE]:
+            raise ShapeError(f"{path}: column {odd[0]} is unknown; known are {', '.join(COLUMNS + _MORE)}")
+        found = list[UnsizedRun]()
+        for row in reader:
+            if None in row or None in row.values():
+                wanted = f"should have {counted(len(named), 'column')}, as its header"
+                raise ShapeError(f"{path}, line {reader.line_num}: {wanted}")
+            try:
+                found.append(_run(row))
+                sized(found[-1:])
+            except (ValueError, TypeError) as error:
+                raise ShapeError(f"{path}, line {reader.line_num}: {error}") from None
+            if len(found) > _MOST:
+                raise ShapeError(f"{path}: should have at most {_MOST} runs, such as the newest")
+    except csv.Error as error:
+        raise ShapeError(f"{path}: cannot be read: {error}") from None
     if not found:
         raise ShapeError(f"{path}: has no run; should have one a line")
     return sized(found)

@@ -178,7 +178,7 @@ class MissingExecutors:
         start = float(self._batch.state.start[0, number])  # later than now, where its VM boots
         after = max(self._now - start, 0.0)
         self.given_up[number] = f"never ends on spot {why}: given up after {after:.0f} s"
-        self._due.pop(number, None)
+        del self._due[number]
         self._ends(number, max(self._now, start))
 
     def lose(self, number: int, executors: list[int], pause: float = RELAUNCH_GRACE) -> None:

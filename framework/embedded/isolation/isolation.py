@@ -71,12 +71,13 @@ class Isolation:
         except OSError as error:
             raise IsolationError(str(error)) from error
         try:
-            self._vms = len(agents)
-            self._network = self._make_network(self._vms)
-            self._group = self._make_group()
+            self._network = self._make_network(len(agents))
+            processes = most_processes_here()
+            self._group = self._make_group(processes)
+            each = max(processes // max(len(agents), 1), LEAST_PROCESSES)
             #: Where their tasks run, by the agent's name.
             self.cells: Mapping[str, VmCell] = {
-                agent.name: self._make_cell(number, agent) for number, agent in enumerate(agents)
+                agent.name: self._make_cell(number, agent, each) for number, agent in enumerate(agents)
             }
         except OSError as error:  # CgroupError and NetworkError among them
             self.close()
@@ -113,19 +114,18 @@ class Isolation:
         made.make(self.options.bandwidth_mbit, self.options.delay_ms)
         return made
 
-    def _make_group(self) -> ControlGroup:
+    def _make_group(self, processes: int) -> ControlGroup:
         group = make_group(_group_name(self.id), *map(_proc, ("mountinfo", "cgroup")))
         _record(self.id, group)
         group.share(_cores())  # without a group each task would weigh as much as any process of this machine
-        group.limit_processes(most_processes_here())
+        group.limit_processes(processes)
         return group
 
-    def _make_cell(self, number: int, agent: AgentSpec) -> VmCell:
+    def _make_cell(self, number: int, agent: AgentSpec, processes: int) -> VmCell:
         group = self._group.child(str(number))
         assert self.options.scale is not None  # noqa: S101 (filled in)
         group.limit_cores(agent.cpus * self.options.scale)
         group.limit_memory(agent.memory_mib)
-        processes = max(most_processes_here() // self._vms, LEAST_PROCESSES)
         group.limit_processes(processes)
         group.share(agent.cpus)
         group.open_to_children()

@@ -248,7 +248,7 @@ def _fillings() -> list[ProgressiveFilling]:
 
 @pytest.mark.parametrize("order", [("fair",), ("fifo",), ("priority", "fair")])
 def test_without_queues_a_name_gives_no_share(order: tuple[Criterion, ...]) -> None:
-    """A user who names another queue for each job has as much as one who names none."""
+    """A user with another queue's name for each job has as much as one without any."""
     ordering = Ordering(Sharing(order, half_life=0.0))
     for number in range(8):
         owner, queue = ("ann", "default") if number % 2 == 0 else ("bob", f"queue-{number}")

@@ -147,7 +147,7 @@ def test_a_job_that_is_given_up_while_its_vm_boots_has_not_ended_before_it_began
 
 
 def test_a_move_gives_no_job_up() -> None:
-    """Not even one whose drained executors do all their work again, on VMs that are taken away."""
+    """Not even one with drained executors that do all their work again, on VMs that are taken away."""
     again = ETL.model_copy(update={"rework": ReworkShares(lost=0.5, drained=1.0), "stages": ()})
     jobs = [job("a", 0.0, 8849.0, 5, 1.0), job("b", 0.0, 20_000.0, 3, 1.0), job("c", 100.0, 12_000.0, 3, 2.0)]
     for seed in range(6):

@@ -284,7 +284,7 @@ def test_a_full_vm_is_no_fault_of_the_task_that_it_ends(isolation: Isolation) ->
 
 
 def test_a_task_that_multiplies_leaves_others_their_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As root, whom no limit for each user holds: in its VM half is left, and all in the others."""
+    """As root, beyond limits for each user: in its VM half is left, and all in the others."""
     monkeypatch.setattr("framework.embedded.isolation.isolation.LEAST_PROCESSES", 60)
     monkeypatch.setattr("framework.embedded.isolation.isolation.most_processes_here", lambda: 180)
     try:
