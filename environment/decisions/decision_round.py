@@ -20,6 +20,7 @@ from environment import last_resort
 from environment.decisions.cheapest import cheapest_placement
 from environment.decisions.decision_types import misshapen, plain
 from environment.decisions.feasibility import check
+from environment.decisions.own_jobs import waits_for_own
 from environment.decisions.sizing import Pressure, Sizing, is_open, pressure_on
 from environment.decisions.vain_waits import HeldBack, is_still
 from environment.offered import DRIVER_PORTS
@@ -41,15 +42,13 @@ class Verdict:
     """A decision to be executed, the view that it was made on, and faults of the policy's own decision.
 
     `request` is the one that is placed, or the head of the queue when nothing is. `faults` says why the
-    policy's own decision was rejected; empty when it was not. `aside` were to be placed before it, but a
-    limit does not allow that.
+    policy's own decision was rejected; empty when it was not.
     """
 
     request: PlacementRequest
     view: ClusterView
     decision: Decision
     faults: tuple[str, ...] = ()
-    aside: tuple[PlacementRequest, ...] = ()
 
     @property
     def view_after(self) -> ClusterView:
@@ -101,7 +100,12 @@ class WaitingRequests(Sequence[PlacementRequest]):
 
     def without(self, some: Collection[PlacementRequest]) -> "WaitingRequests":
         """The queue without some of its requests."""
-        return WaitingRequests([each for each in self if each not in some])
+        left_out = {id(each) for each in some}
+        return WaitingRequests([each for each in self if id(each) not in left_out])
+
+    def without_owner(self, owner: str) -> "WaitingRequests":
+        """The queue without all requests of a user, in any queue."""
+        return WaitingRequests([each for each in self if each.job.owner != owner])
 
     def after(self, verdict: Verdict) -> "WaitingRequests":
         """The queue when the verdict's job is placed: another window, or a copy if it was not the head."""
@@ -302,23 +306,29 @@ def _ask(
     sizing: Sizing | None,
     held: HeldBack | None = None,
 ) -> Verdict:
-    aside: list[PlacementRequest] = []
+    head, asked, refused = queue[0], 0, 0
     while queue:
-        verdict = _ask_once(decide, view, queue, sizing, held)
-        if verdict.faults or isinstance(verdict.decision, Wait) or not isinstance(queue, WaitingRequests):
+        verdict, asked = _ask_once(decide, view, queue, sizing, held), asked + 1
+        if verdict.faults or not isinstance(queue, WaitingRequests):
             break
         request = verdict.request
-        allowed = _within_limits(queue, view, request, verdict.decision)
-        if isinstance(allowed, Place):
-            verdict = replace(verdict, decision=allowed)
-            break
-        refused = [request] if len(aside) < _REFUSED else queue.of_its_user(request)
-        aside += refused
-        queue = queue.without(refused)
-        verdict = Verdict(aside[0], view, Wait(f"{allowed}; jobs behind it do not wait for it"))
+        if isinstance(verdict.decision, Wait):
+            why = waits_for_own(view, queue[0]) if asked <= _REFUSED else ""
+            if not why:
+                break
+            queue = queue.without_owner(queue[0].job.owner)
+        else:
+            allowed = _within_limits(queue, view, request, verdict.decision)
+            if isinstance(allowed, Place):
+                verdict = replace(verdict, decision=allowed)
+                break
+            why = f"{allowed}; jobs behind it do not wait for it"
+            refused += 1
+            queue = queue.without([request] if refused <= _REFUSED else queue.of_its_user(request))
+        verdict = Verdict(head, view, Wait(why))
     if held is not None and isinstance(verdict.decision, Place):
         held.placed()
-    return replace(verdict, aside=tuple(aside)) if aside else verdict
+    return verdict
 
 
 def _within_limits(

@@ -178,6 +178,14 @@ class OrderedQueue(WaitingRequests):
             self._scene, self._standings, first=first, placed=self._placed, gone=gone, begun=self._begun
         )
 
+    def without_owner(self, owner: str) -> "OrderedQueue":
+        """The queue without all requests of a user, also of those that it does not show."""
+        scene = replace(self._scene, left_out=self._scene.left_out | {owner})
+        first = tuple(each for each in self._first if each.job.owner != owner)
+        return OrderedQueue(
+            scene, self._standings, first=first, placed=self._placed, gone=self._gone, begun=self._begun
+        )
+
     def _without(self, jobs: Iterable[Job]) -> JobsByQueue:
         gone, leaf = dict(self._gone), self._standings.sharing.queues.leaf
         for job in jobs:
@@ -188,8 +196,6 @@ class OrderedQueue(WaitingRequests):
     def after(self, verdict: Verdict) -> "OrderedQueue":
         """The queue after placing the verdict's job: the others by the holdings of then."""
         request, place = verdict.request, verdict.decision
-        if verdict.aside:
-            return self.without(verdict.aside).after(replace(verdict, aside=()))
         if not isinstance(place, Place):
             return self
         holding = _holding(verdict.view, request, place)

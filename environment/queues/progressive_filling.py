@@ -52,7 +52,8 @@ class FillingScene:
     """Constants of a round: waiting jobs, limits and terms. Seconds.
 
     `ages` has the same jobs as the lines, by queue, the oldest first. `first` go before all others; `skipped`
-    are not placed now, by queue. `overtaken` has the number of overtakings by job id.
+    are not placed now, by queue, and `left_out` are users of whom none is. `overtaken` has the number of
+    overtakings by job id.
     """
 
     tree: Tree
@@ -61,6 +62,7 @@ class FillingScene:
     limits: ShareLimits
     first: tuple[PlacementRequest, ...] = ()
     skipped: JobsByQueue = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
     gate: Gate = every
     avoided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     overtaken: Mapping[str, int] = field(default_factory=dict)
@@ -157,6 +159,8 @@ class ProgressiveFilling:
     def look(self, entry: WaitingJob) -> Answer:
         """Whether limits and other jobs allow an entry now, or else another of its user or queue."""
         job = entry.request.job
+        if job.owner in self.scene.left_out:
+            return Answer.GONE
         leaf = self.standings.sharing.queues.leaf
         if (self._gone and job.id in self._gone.get(leaf(job.queue), ())) or job.id in self._early:
             return Answer.GONE
@@ -327,6 +331,7 @@ class ProgressiveFilling:
             self._step,
             self.standings.whole,
             leaves,
+            scene.left_out,
             [gone[leaf] for leaf in leaves if leaf in gone] if gone else _NONE,
             [leaf for leaf in leaves if leaf in scene.grow_in] if scene.grow_in else _NONE,
             self._spent(scene.limits.above(path)) if scene.limits.by_time else (),

@@ -195,13 +195,13 @@ class World:
         """Whether the kernel models the whole world, so that it can be played there alone, to its end.
 
         VMs that are always there, of which jobs ask for cpus and memory; gangs, first come, first served,
-        held up only by those before them, and by a limit on the JVMs of one machine.
+        held up only by those before them, and by a limit on the JVMs of one machine; all of one user.
         """
         options = self.options
         special = self._tracks or self.elastic or self._cluster.special or self._in_order is not None
         # The kernel has one preference of each job, the true one.
         asked = self._auto or self.pace is not None or options.scores or bool(options.shown)
-        asked = asked or bool(self.meter.covered)
+        asked = asked or bool(self.meter.covered) or len({job.owner for job in self.jobs}) > 1
         return not (special or asked or self._growing or self._arrivals.held) and plain(self.jobs)
 
     def finish_plain(self, order: IntArray) -> None:

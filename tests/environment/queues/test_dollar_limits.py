@@ -77,7 +77,7 @@ def test_many_such_jobs_of_a_user_take_few_decisions() -> None:
 
     found = verdicts(counted, [*["a"] * 200, "default", "default"], EQUAL, Queue("a", most=HALF))
     assert [verdict.request.job.id for verdict in found[:2]] == ["default-200", "default-201"]
-    assert asked < 20
+    assert asked < 40
 
 
 def test_new_queue_names_make_no_other_users() -> None:
@@ -95,5 +95,5 @@ def test_new_queue_names_make_no_other_users() -> None:
         ordering.join(PlacementRequest(job, 1), number, 0.0)
     (found,) = decide_in_turn(counted, make_view(EQUAL), ordering.turns(Resources.of(16.0), 0.0))
     assert isinstance(found.decision, Wait)
-    assert len(found.aside) == 200
+    assert "may cost $0.1 per hour at most" in found.decision.reason
     assert asked < 20

@@ -13,7 +13,7 @@ import numpy as np
 from environment.policy import Policy
 from environment.queues.types import Most, Queue, Sharing
 from environment.simulation.results.results import Result
-from environment.types import Decision, Place, PlacementRequest, Vm, Wait
+from environment.types import Decision, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from profiles.workloads.workload import WorkloadJob
 
@@ -21,6 +21,7 @@ from profiles.workloads.workload import WorkloadJob
 _ROOM = re.compile(r"room for (\d+) of (\d+) executors?")
 #: And, in `easy`, of those who would delay it.
 _DELAY = re.compile(r"(\d+) jobs? behind it that fit would delay it")
+USERS = ("ann", "bob", "cleo")
 
 
 @dataclass
@@ -64,24 +65,37 @@ class Reasons:
         self._ran = {job.name: job for job in self.result.jobs}
         self._names = [job.name for job in self.result.jobs]
         self._overtaken: Counter[str] = Counter()
+        #: By the time, users of which a job lacked only what others of their own held.
+        self._held_up: dict[float, set[str]] = {}
 
     def unexplained(self, moments: Sequence[Moment]) -> Iterator[str]:
         """Jobs that waited at some moment without a reason, or for an untrue one."""
         last = {moment.at: number for number, moment in enumerate(moments)}
+        first: Moment | None = None
         for number, moment in enumerate(moments):
+            if first is None or first.at != moment.at:
+                first = moment
             if isinstance(moment.decision, Wait):
+                self._note_own(moment)
                 if last[moment.at] == number:
                     yield from (f"{moment.at:g} s: {why}" for why in self._of_moment(moment, moment.decision))
             else:
-                self._count(moment, moment.decision)
+                self._count(first.shown[0].job, moment, moment.decision)
+                first = None
         # Where the last was placed, and where nobody was asked, nobody was left whom a policy may place.
         asked = {at for at, number in last.items() if isinstance(moments[number].decision, Wait)}
         ends = {job.ended_at for job in self.result.jobs}
         for at in sorted((last.keys() | ends | {job.submitted_at for job in self.jobs}) - asked):
             yield from (f"{at:g} s: {why}" for why in self._of_hidden(Moment(at, (), Wait(""))))
 
-    def _count(self, moment: Moment, place: Place) -> None:
-        head = moment.shown[0].job
+    def _note_own(self, moment: Moment) -> None:
+        head = moment.shown[0]
+        alone, own = self._room(head, moment.at, ()), self._room(head, moment.at, (head.job.owner,))
+        if own < head.fewest <= alone:
+            self._held_up.setdefault(moment.at, set()).add(head.job.owner)
+
+    def _count(self, head: Job, moment: Moment, place: Place) -> None:
+        """The head of the whole queue is overtaken, also where it has to wait for its own user's jobs."""
         placed = next(request.job for request in moment.shown if request.job.id == place.job_id)
         if (placed.queue, placed.owner) != (head.queue, head.owner):
             self._overtaken[head.id] += 1
@@ -130,10 +144,11 @@ class Reasons:
         else:
             self.found["behind the head"] += behind
 
-    def _room(self, request: PlacementRequest, at: float) -> int:
-        """Number of executors with room beside the held resources; at most the request's count."""
+    def _room(self, request: PlacementRequest, at: float, beside: Sequence[str] = USERS) -> int:
+        """Number of executors with room beside what those users hold; at most the request's count."""
         held, room = self.result.held, 0
-        now = (held.start <= at) & (at < held.end)
+        of = [self._of[self._names[job]].owner in beside for job in held.job.tolist()]
+        now = (held.start <= at) & (at < held.end) & np.array(of, np.bool_)
         for number, vm in enumerate(self.vms):
             kinds = [held.kinds[kind] for kind in held.kind[now & (held.vm == number)].tolist()]
             each = request.size.thousandths
@@ -158,6 +173,8 @@ class Reasons:
         """The true obstacle; empty when there is none."""
         if self._limits(job, moment.at):
             return "a limit"
+        if job.owner in self._held_up.get(moment.at, ()):
+            return "behind a job that lacks what its own user holds"
         head, sharing = moment.shown[0].job if moment.shown else None, self.sharing
         most = sharing.overtaken_by_others
         hidden = head is not None and most is not None and self._overtaken[head.id] >= most

@@ -102,6 +102,27 @@ def test_who_no_limit_ever_lets_run_hides_nobody_in_both_worlds() -> None:
     assert len(result.aside) == 4
 
 
+@pytest.mark.parametrize("sharing", [None, Sharing(("fifo",)), Sharing(("fair",), half_life=0.0)])
+@pytest.mark.parametrize("case", ["ff", "greedy", "aep, first_fit"])
+def test_a_job_that_lacks_what_its_own_user_holds_keeps_nobody_waiting(
+    case: str, sharing: Sharing | None
+) -> None:
+    """Others run at once; it runs when its user's small job has ended, and nobody goes before it then."""
+    jobs = Workload(
+        (
+            WorkloadJob("small", 0.0, "sort", 1.0, 1024, 1, 500.0, owner="ann"),
+            WorkloadJob("wide", 1.0, "sort", 4.0, 1024, 5, 100.0, owner="ann"),
+            *(WorkloadJob(f"one-{i}", 2.0 + i, "sort", 1.0, 1024, 1, 50.0, owner="bob") for i in range(6)),
+        )
+    )
+    options = SimulationOptions(sharing=sharing)
+    _, result, master = Both(case, jobs, options, make_vms(5, cpus=4.0)).compare(())
+    began = {job.name: job.started_at for job in result.jobs}
+    assert [began[f"one-{i}"] for i in range(6)] == [2.0 + i for i in range(6)]
+    assert began["wide"] == 500.0
+    assert {record.state for record in master.done.values()} == {"finished"}
+
+
 @pytest.mark.parametrize("order", ["fifo", "fair"])
 @pytest.mark.parametrize("case", ["ff", "greedy", "aep, first_fit"])
 def test_a_limit_in_dollars_holds_up_its_own_jobs_alone(case: str, order: str) -> None:
