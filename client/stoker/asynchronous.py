@@ -70,7 +70,11 @@ class AsyncStoker(Operations):
         while not isinstance(step, Done):
             try:
                 if isinstance(step, Request):
-                    answer = await self._http.request(step.method, step.path, **step.options)
+                    async with self._http.stream(step.method, step.path, **step.options) as response:
+                        body = flows.Body(response)
+                        async for part in response.aiter_bytes():
+                            body.add(part)
+                    answer = body.whole()
                 elif isinstance(step, Pause):
                     await asyncio.sleep(step.seconds)
                 else:

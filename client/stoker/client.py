@@ -74,7 +74,11 @@ class Stoker(Operations):
         while not isinstance(step, Done):
             try:
                 if isinstance(step, Request):
-                    answer = self._http.request(step.method, step.path, **step.options)
+                    with self._http.stream(step.method, step.path, **step.options) as response:
+                        body = flows.Body(response)
+                        for part in response.iter_bytes():
+                            body.add(part)
+                    answer = body.whole()
                 elif isinstance(step, Pause):
                     time.sleep(step.seconds)
                 else:

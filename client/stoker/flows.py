@@ -27,6 +27,38 @@ Json = Any
 Result = TypeVar("Result")
 
 
+class Answer(dict[str, Any]):
+    """An object of an answer; StokerError, no KeyError, where the daemon left out a field."""
+
+    def __missing__(self, key: str) -> Any:
+        raise StokerError(f"the answer has no {key!r}: is it a Stoker daemon, and as new as this client?")
+
+
+class Body:
+    """The parts of an answer as they come; StokerError when they are more than any answer has."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self._parts: list[bytes] = []
+        self._left = MOST_ANSWERED
+
+    def add(self, part: bytes) -> None:
+        """Another part, decoded."""
+        self._left -= len(part)
+        if self._left < 0:
+            place, most = _place(self._response.url), MOST_ANSWERED >> 20
+            raise StokerError(f"{place} answers with more than {most} MiB: is it a Stoker daemon?")
+        self._parts.append(part)
+
+    def whole(self) -> httpx.Response:
+        """The response with all that came."""
+        found = self._response
+        headers = [each for each in found.headers.multi_items() if each[0] not in _OF_TRANSFER]
+        return httpx.Response(
+            found.status_code, headers=headers, content=b"".join(self._parts), request=found.request
+        )
+
+
 @dataclass(frozen=True)
 class Request:
     """A request; it is sent the response."""
@@ -60,6 +92,9 @@ class Done:
 Step = Union[Request, Pause, Work]
 Flow = Generator[Step, Any, Result]
 
+#: Chosen: bytes of the largest answer; the jars and the longest lists of a daemon are far smaller.
+MOST_ANSWERED = 1 << 28
+_OF_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
 ENDED = frozenset({"finished", "failed", "killed"})
 #: Seconds between two looks at a job or its log.
 POLL_SECONDS = 0.5
@@ -131,9 +166,12 @@ def read(response: httpx.Response) -> Json:
 
 def _json(response: httpx.Response) -> Json:
     try:
-        return response.json()
-    except ValueError:
-        raise StokerError(f"{_place(response.url)} is no Stoker daemon: its answer is no JSON") from None
+        found = json.loads(response.content, object_hook=Answer)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise StokerError(f"{_place(response.url)} is no Stoker daemon: its answer is no JSON object")
+    return found
 
 
 def download(path: str) -> Flow[bytes]:
@@ -426,13 +464,14 @@ def _hint(error: httpx.TransportError) -> str:
 def _problem(response: httpx.Response) -> StokerError:
     try:
         body = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict) or not isinstance(body.get("detail", body.get("title")), str):
         place = _place(response.url)
         return StokerError(f"{place} answers with HTTP {response.status_code}: is it a Stoker daemon?")
     kinds = {401: UnauthorizedError, 404: NotFoundError}
     kind = kinds.get(response.status_code, ProblemError)
-    errors = [entry for entry in body.get("errors") or () if isinstance(entry, dict)]
+    found = body.get("errors")
+    errors = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
     title, detail = str(body.get("title", "")), str(body.get("detail", ""))
     return kind(response.status_code, title, detail, errors, response.headers)

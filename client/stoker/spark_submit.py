@@ -263,7 +263,7 @@ def _asked(method: str, path: str, **options: Any) -> Flow[Any]:
 def _message(response: Any) -> dict[str, Any]:
     try:
         found = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     return found if isinstance(found, dict) else {}
 

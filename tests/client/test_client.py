@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -302,16 +302,18 @@ def test_nobody_answers(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_lost_answer_is_no_second_job(daemon: Daemon, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same submission is sent again, with the same key."""
     with Stoker() as client:
-        send, lost = client._http.request, [True]
+        send, lost = client._http.stream, [True]
 
-        def losing(method: str, path: str, **options: Any) -> httpx.Response:
-            response = send(method, path, **options)
-            if method == "POST" and lost:
-                lost.clear()
-                raise httpx.ReadError("gone", request=response.request)
-            return response
+        @contextmanager
+        def losing(method: str, path: str, **options: Any) -> Iterator[httpx.Response]:
+            with send(method, path, **options) as response:
+                if method == "POST" and lost:
+                    lost.clear()
+                    response.read()
+                    raise httpx.ReadError("gone", request=response.request)
+                yield response
 
-        monkeypatch.setattr(client._http, "request", losing)
+        monkeypatch.setattr(client._http, "stream", losing)
         assert client.submit(app)["id"] == "job-1"
         assert len(client.jobs()["jobs"]) == 1
 

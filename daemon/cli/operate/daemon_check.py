@@ -49,6 +49,6 @@ def _object(client: "Stoker", path: str) -> dict[str, Any]:
 
     try:
         found = client.run(flows.send("GET", path)).json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
