@@ -11,7 +11,7 @@ from environment.simulation.auto_jobs import AutoJobs
 from environment.simulation.durations.endless_jobs import kept_off
 from environment.simulation.durations.fitted_model import Pace
 from environment.simulation.dynamic.stage_times import check_dynamic
-from environment.simulation.options import SimulationOptions
+from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.world import World
 from environment.types import Vm
 from profiles.workloads.workload import Workload
@@ -48,6 +48,10 @@ def admitted(
         few = f" (with the {counted(len(rooms[0]), 'VM')} that may be open at once by dollars_per_hour)"
         refused = {job_id: why + few for job_id, why in refused.items()}
     refused |= auto.refused
+    if any(vm.spot for vm in vms):
+        told, _ = options.spot_belief.of(believed(jobs, options, pace), vms, options.seed)
+        waits = refusals([job for job in told if job.id not in auto], vms)
+        refused = {job_id: f"as it is believed, {why}" for job_id, why in waits.items()} | refused
     for job in jobs:
         if bad := [after.job for after in job.after if after.job in refused]:
             refused.setdefault(job.id, f"it comes after {bad[0]}, which is refused")

@@ -103,6 +103,17 @@ def test_where_there_are_no_others_it_is_refused_and_the_run_goes_on() -> None:
     assert [job.name for job in result.jobs] == ["short"]
 
 
+def test_one_that_is_only_believed_never_to_end_ends_no_comparison() -> None:
+    """No policy would place it, for ever: with some seed it is believed so, with another it ends."""
+    vms = pooled(2, spot(4.0), cpus=1.0)
+    jobs = [work("long", 1, 4000.0), work("short", 1, 60.0)]
+    found = [run(jobs, vms, seed=seed, spot_belief=SpotBelief(1.0)) for seed in range(12)]
+    waits = [result.refused["long"] for result in found if "long" in result.refused]
+    assert 0 < len(waits) < len(found)
+    assert all(why.startswith("as it is believed, ") and "never ends on spot" in why for why in waits)
+    assert all("short" in {job.name for job in result.jobs} for result in found)
+
+
 @pytest.mark.parametrize("lost", [1.0, 0.5])
 def test_rework_that_is_believed_to_be_less_than_it_is(lost: float) -> None:
     """The belief errs by seed: where it is placed on spot VMs though it never ends there, it is given up."""
