@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from conf.defaults import MEASURED_SPREAD, REWORK_DRAINED, REWORK_LOST
 from conf.loader import find, load
@@ -17,6 +17,8 @@ PAPER = "profiles/data/paper.yaml"
 
 #: Stages of a profile: more say nothing that a simulation shows.
 MOST_STAGES = 64
+#: Cores; with fewer a stage hardly ends.
+_NARROWEST = 1e-3
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -48,6 +50,14 @@ class StageShape(Strict):
     longest: Seconds = 0.0
     #: Whether it writes shuffle files, which keep executors from being released.
     shuffles: bool = False
+
+    @model_validator(mode="after")
+    def _can_be_done(self) -> Self:
+        if self.work and self.width < _NARROWEST:
+            raise ValueError(
+                f"width: should be {_NARROWEST:g} at least where work is above 0, found {self.width:g}"
+            )
+        return self
 
 
 class JobProfile(Strict):

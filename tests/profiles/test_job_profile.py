@@ -77,3 +77,14 @@ def test_what_executors_do_for_themselves_is_shared_with_none() -> None:
     assert profile.duration(4.0, 1024, 1) == pytest.approx(5 + 12 / 4 + 100 / 4)
     assert profile.duration(1.0, 1024, 4) == pytest.approx(5 + 12 + 100 / 4)
     assert JobProfile(bound_by="cpu", prefers="spread", work=100).warming == 0
+
+
+@pytest.mark.parametrize(("work", "width", "good"), [(1.0, 0.0, False), (1.0, 1e-4, False), (0.0, 0.0, True)])
+def test_a_stage_with_work_has_cores_for_it(work: float, width: float, good: bool) -> None:
+    """Without any it would never end."""
+    values = {"stages": [{"work": work, "width": width}]}
+    if good:
+        assert make_profile(**values).stages[0].width == 0.0
+    else:
+        with pytest.raises(ValueError, match=r"width: should be 0\.001 at least where work is above 0"):
+            make_profile(**values)

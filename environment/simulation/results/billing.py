@@ -54,7 +54,8 @@ class Meter:
         """Drain a VM, by number: its lease ends when its executors are elsewhere."""
         lease = self._batch.machines.leases[0, vm]
         lease[leases.CLOSES] = lease[leases.TAKEN] + lease[leases.DRAIN]
-        self._drained.append((vm, lease[leases.TAKEN], lease[leases.CLOSES]))
+        # One that is drained while it boots costs its boot until it is up.
+        self._drained.append((vm, max(lease[leases.TAKEN], lease[leases.READY]), lease[leases.CLOSES]))
 
     def bill(self) -> tuple[float, SimulatedBill]:
         """Total cost at the end, dollars: by equation 4, and the cloud's bill."""
@@ -95,4 +96,7 @@ class Meter:
         drained = np.zeros(count)
         for vm, begin, end in self._drained:
             drained[vm] += max(min(end, latest) - begin, 0.0)
-        return np.stack((held, held - booted, booted, stood - held - drained, drained, charged - stood))
+        # A VM goes on to boot when its executors have left it, or were lost.
+        used = np.maximum(held - booted, 0.0)
+        idle = stood - used - booted - drained
+        return np.stack((held, used, booted, idle, drained, charged - stood))

@@ -342,3 +342,15 @@ def test_nothing_is_compiled_anew_for_each_executor_that_is_lost(monkeypatch: py
     result = run("ff", [work("a", 0.0, 1, 600.0)], pooled(1, spot(60.0, 0.0, 1.0)))
     assert result.executors_lost > 5
     assert len(asked) <= 2
+
+
+@pytest.mark.parametrize("notice", [0.0, 30.0, 120.0])
+@pytest.mark.parametrize("boot", [10.0, 200.0])
+@pytest.mark.parametrize("keeping", [NONE, IdleTimeout("timeout", 300.0)])
+def test_no_part_of_a_bill_is_negative(notice: float, boot: float, keeping: IdleTimeout) -> None:
+    """Also of VMs that are taken away while they boot, and of those whose job has gone meanwhile."""
+    jobs = [work(f"j{n}", 70.0 * n, 1 + n % 3, 20.0 + 15 * (n % 7)) for n in range(12)]
+    for seed in range(8):
+        bill = run("ff", jobs, pooled(3, spot(30.0, notice, boot, 60.0), cpus=2.0), keeping, seed).bill
+        parts = (bill.used, bill.booting, bill.idle, bill.draining, bill.rounding)
+        assert min(parts) >= -1e-9, parts
