@@ -11,6 +11,7 @@ from conf.util.counted import counted
 from framework.spark.executor_resources import executor_resources
 from framework.spark.memory import executor_cores
 from framework.spark.property_values import factor, number, seconds, size_bytes
+from framework.spark.settings_table import all_settings, current
 from framework.spark.treatments import treatment
 
 #: Options of Java that come behind the heap of a process, so that another heap there would replace it, and
@@ -32,6 +33,8 @@ _OPTIONS_FILE = re.compile(r"@|-XX:VMOptionsFile=")
 _FIRST_HEAP = re.compile(r"(?<![\w=-])-(?:X?ms|XX:(?:Initial|Min)HeapSize=)([0-9]{1,15}[kKmMgGtT]?)")
 #: Parts of a heap.
 _FRACTIONS = ("spark.memory.fraction", "spark.memory.storageFraction")
+#: A whole number as Java reads it.
+_WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
 #: How long Spark waits for an executor, and the interval of its heartbeats: the default, and the unit of a
 #: bare number.
 _HEARTBEAT = {"spark.network.timeout": (120.0, "s"), "spark.executor.heartbeatInterval": (10.0, "ms")}
@@ -43,6 +46,7 @@ def check_conf(conf: Mapping[str, str]) -> None:
     """Raise ValueError for a setting that no application can have, or not with that value."""
     for key, value in conf.items():
         _check_name(key, value)
+        _check_kind(key, value)
         if trimmed(value) != value and (re.search(REDACTED, key) or "=" in key):
             raise ValueError(
                 f"conf: {key}: begins or ends with a blank, which Spark removes in its files, and neither a "
@@ -138,6 +142,18 @@ def _check_name(key: str, value: str) -> None:
     if found.does == "maps":
         raise ValueError(f"conf: {key} is reserved: Stoker sets it; a job's field for it is {found.why}")
     raise ValueError(f"conf: {key} is reserved, and no job may set it: {found.why}")
+
+
+def _check_kind(key: str, value: str) -> None:
+    name, text = current(key, value)
+    text = text.strip()
+    setting = all_settings().get(name)
+    if setting is None or not text or "${" in text:  # which names another setting
+        return
+    if setting.kind == "boolean" and text.lower() not in ("true", "false"):
+        raise ValueError(f"conf: {key}={value}: should be true or false")
+    if setting.kind == "whole number" and not _WHOLE.fullmatch(text):
+        raise ValueError(f"conf: {key}={value}: should be a whole number")
 
 
 def _check_heartbeat(conf: Mapping[str, str]) -> None:

@@ -140,6 +140,10 @@ def test_ordinary_application_is_accepted() -> None:
         ({"spark.executorEnv._JAVA_OPTIONS": "-Xmx9g"}, "_JAVA_OPTIONS is not allowed to specify max heap"),
         ({"spark.executor.extraJavaOptions": "-Dspark.ui.port=1"}, "not allowed to set Spark options"),
         ({"spark.memory.fraction": "1.5"}, "spark.memory.fraction should be between 0 and 1"),
+        ({"spark.speculation": "maybe"}, "spark.speculation=maybe: should be true or false"),
+        ({"spark.sql.adaptive.enabled": "1"}, "adaptive.enabled=1: should be true or false"),
+        ({"spark.sql.shuffle.partitions": "2.0"}, "partitions=2.0: should be a whole number"),
+        ({"spark.task.maxFailures": "four"}, "spark.task.maxFailures=four: should be a whole number"),
         ({"spark.memory.storageFraction": "half"}, "storageFraction=half: should be a number"),
         ({"spark.hadoop.fs.s3a.secret.key": "x "}, "begins or ends with a blank"),
         ({"spark.network.timeout": "5"}, "spark.network.timeout of 5 s should be more than .* of 10 s"),
@@ -155,11 +159,13 @@ def test_what_spark_would_refuse_later_is_refused_at_once(conf: dict[str, str], 
 
 
 def test_other_options_of_java_are_taken() -> None:
-    """Those of a driver may even be settings of Spark."""
+    """Those of a driver may even be settings of Spark; values may stand for those of other settings."""
     conf = {
         "spark.driver.extraJavaOptions": "-Dspark.a=b -Xss4m",
         "spark.executor.extraJavaOptions": "-XX:+UseG1GC",
         "spark.executor.heartbeatInterval": "20000",
+        "spark.speculation": " TRUE ",
+        "spark.task.maxFailures": "${spark.stage.maxConsecutiveAttempts}",
     }
     Application(app="/apps/app.py", conf=conf).check()
 

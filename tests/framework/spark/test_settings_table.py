@@ -79,7 +79,8 @@ def everything() -> Iterator[tuple[str, str]]:
     """Every setting by each of its names, with a value that says something."""
     for setting in all_settings().values():
         for name in (setting.name, *setting.others):
-            yield name, OWN_VALUES.get(setting.name, OWN_VALUES.get(name, VALUES[setting.kind]))
+            kind = all_settings().get(current_name(name), setting).kind
+            yield name, OWN_VALUES.get(setting.name, OWN_VALUES.get(name, VALUES[kind]))
     yield from UNDECLARED.items()
 
 
