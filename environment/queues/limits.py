@@ -189,7 +189,12 @@ class ShareLimits:
 
     def rooms(self, standings: Standings, queue: str, user: str) -> tuple[LimitRoom, ...]:
         """Room left for jobs of that queue and user below each limit."""
-        return tuple(_room(standings, bound, user) for bound in self._bounds(queue))
+        return tuple(_room(standings, bound, bound.scope(user)) for bound in self._bounds(queue))
+
+    def crossed_alone(self, standings: Standings, queue: str, user: str, takes: Resources) -> bool:
+        """Whether a new job would cross a limit for what its own user holds, if others held nothing."""
+        rooms = (_room(standings, bound, (bound.path, user)) for bound in self._bounds(queue))
+        return any(room.crossed(takes, 1) for room in rooms)
 
     def left(self, standings: Standings, queue: str, user: str, each: Resources) -> int | None:
         """For how many times so much there is room below the limits of resources; None: any number."""
@@ -198,8 +203,8 @@ class ShareLimits:
         return max(min(times), 0) if times else None
 
 
-def _room(standings: Standings, bound: _Bound, user: str) -> LimitRoom:
-    scope, most = bound.scope(user), bound.most
+def _room(standings: Standings, bound: _Bound, scope: Scope) -> LimitRoom:
+    most = bound.most
     use, spent = standings.of(scope), charges(standings, scope)
     held = use.held.thousandths
     left = tuple((name, amount - held.get(name, 0)) for name, amount in bound.amounts)

@@ -202,6 +202,7 @@ class ProgressiveFilling:
         """Jobs that have waited for too long, the oldest first; a limit's room is kept for a blocked one.
 
         A job that waits for a scope already kept has no more kept for it: it will be, once it is the oldest.
+        Where jobs of its own user leave it too little, whatever others hold, only that user's room is kept.
         """
         since = self.standings.at - self.standings.sharing.starves_after
         if self.scene.oldest > since:
@@ -223,10 +224,17 @@ class ProgressiveFilling:
                 self.blocked = True
                 over = None if self._kept_from(entry) else self.scene.over(self.standings, entry.request)
                 if over is not None and over.ever:
-                    self._kept[over.scope] = entry.request.job.id
-                    if over.scope[1] is None:  # no job of the queue goes before it
+                    scope = (over.scope[0], entry.request.job.owner) if self._own_full(entry) else over.scope
+                    self._kept[scope] = entry.request.job.id
+                    if scope[1] is None:  # no job of the queue goes before it
                         heap = [each for each in heap if each[1] != queue]
                         heapify(heap)
+
+    def _own_full(self, entry: WaitingJob) -> bool:
+        job, limits = entry.request.job, self.scene.limits
+        if not job.owner or entry.request.joins:
+            return False
+        return limits.crossed_alone(self.standings, job.queue, job.owner, entry.least)
 
     # ---- fair --------------------------------------------------------------------------------------
 

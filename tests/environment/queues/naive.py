@@ -48,7 +48,14 @@ class Naive:
             if over is None:
                 found.append(left.pop(request.job.id))
             elif self._ever(request):
-                kept.add(over)
+                others_hold_nothing = Naive(
+                    self.sharing,
+                    self.whole,
+                    {},
+                    [h for h in self.history if h.job.owner == request.job.owner],
+                )
+                alone = request.job.owner and others_hold_nothing._over(request, now)
+                kept.add((over[0], request.job.owner) if alone else over)
         may = [r for r in left.values() if not kept & set(self._scopes(r.job)) and self._over(r, now) is None]
         while may:
             chosen = self._next(may, found, now)

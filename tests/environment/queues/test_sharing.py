@@ -72,6 +72,23 @@ def test_who_starves_gets_what_a_limit_leaves() -> None:
     assert starts(run(shared(queues, starves_after="30d"), large, *small))["large"] > 2000.0
 
 
+@pytest.mark.parametrize("order", ["fifo", "fair"])
+def test_who_starves_by_his_own_jobs_keeps_no_other_waiting(order: str) -> None:
+    """Others use the room of his queue, while his own further jobs wait; then it is kept for him again."""
+    own = [
+        job("endless", 0.0, 1, 3000.0, queue="a", owner="ann"),
+        job("large", 5.0, 3, queue="a", owner="ann"),
+    ]
+    later = [job(f"more-{i}", 500.0 + 50 * i, 1, 10.0, queue="a", owner="ann") for i in range(3)]
+    others = [job(f"other-{i}", 40.0 * i + 6, 1, queue="a", owner="bob") for i in range(100)]
+    sharing = shared({"a": {"most": {"cpus": 3}}}, starves_after=400.0, order=order)
+    found = starts(run(sharing, *own, *later, *others))
+    assert 3000.0 <= found["large"] <= 3100.0
+    assert all(found[each.name] >= found["large"] for each in later)
+    between = [each for each in others if 405.0 < found[each.name] < 3000.0]
+    assert len(between) > 40
+
+
 @pytest.mark.parametrize("order", ["fifo", "fair", "priority", "shortest"])
 def test_of_two_gangs_that_need_three_fifths_each_one_runs_after_the_other(order: str) -> None:
     """Two gangs that each need 60 %: neither ever holds a part that the other waits for.
