@@ -82,7 +82,7 @@ class PreemptionState:
     def due(self, now: float) -> bool:
         """Whether a search is due, as a job waits: the event `RoomSought` starts it."""
         on = self.sharing is not None and bool(self.sharing.preemption.by)
-        return on and now - self._sought_at >= LOOK and len(self._line) > 0
+        return on and now >= self._sought_at + LOOK and len(self._line) > 0
 
     def seek(self, view: ClusterView) -> None:
         """Search for jobs to give way to the first waiting one, or to one of a queue below its guarantee."""

@@ -82,7 +82,7 @@ class VmMoves:
 
     def due(self, now: float) -> bool:
         """Whether a search is due: the event `MovesSought` starts it."""
-        return bool(self._rule and self._places) and now - self._sought_at >= PAUSE
+        return bool(self._rule and self._places) and now >= self._sought_at + PAUSE
 
     def seek(self, view: ClusterView) -> None:
         """Empty the VMs that are the first to pay for it, if no job waits: it would use the room first."""
