@@ -32,7 +32,6 @@ MANY_IMPORTS = {
     "environment/model/cluster_model.py": 18,
     "environment/model/jobs/lifecycle.py": 16,
     "environment/model/vms/fleet.py": 16,
-    "environment/simulation/world.py": 26,
 }
 #: Where the daemon knows Mesos: its one room, and the command that serves the embedded Mesos.
 SUBSTRATE = ("daemon/substrate/", "daemon/cli/operate/mesos.py")

@@ -11,6 +11,7 @@ from environment.simulation.auto_jobs import AutoJobs
 from environment.simulation.durations.endless_jobs import kept_off
 from environment.simulation.durations.fitted_model import Pace
 from environment.simulation.dynamic.stage_times import check_dynamic
+from environment.simulation.episode import SimulatedEpisode
 from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.world import World
 from environment.types import Vm
@@ -56,4 +57,4 @@ def admitted(
         if bad := [after.job for after in job.after if after.job in refused]:
             refused.setdefault(job.id, f"it comes after {bad[0]}, which is refused")
     jobs = tuple(job for job in jobs if job.id not in refused)
-    return World(jobs, vms, options, pace, auto=auto), refused
+    return World(SimulatedEpisode(jobs, vms, options, pace, auto=auto)), refused

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
+from environment.kernel.leases import BOOT, CLOSES, KEEP, OPENED, OPENINGS, READY, TAKEN
 from environment.kernel.state import Batch, SmallIntArray
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import Openings
@@ -161,6 +161,18 @@ class SimulatedCluster:
         if self._reach is None:
             return ""
         return self._reach.beyond_vms(request) if self._reach.vms else "no VM is left"
+
+    def open_as(self, view: ClusterView) -> None:
+        """VMs of pools that are open in a view of now are so at the beginning, or boot until they are."""
+        if view.openings is None or not self.elastic:
+            return
+        lease = self._batch.machines.leases[0]
+        for vm in np.flatnonzero(view.openings.open).tolist():
+            if lease[vm, OPENINGS] or math.isinf(lease[vm, KEEP]):
+                continue
+            lease[vm, OPENED], lease[vm, OPENINGS] = 0.0, 1.0
+            lease[vm, READY] = max(float(view.openings.ready_at[vm]) - view.at, 0.0)
+            lease[vm, CLOSES] = lease[vm, READY] + lease[vm, KEEP]
 
     def lose(self, vm_id: str) -> int:
         """A VM is gone; its number."""

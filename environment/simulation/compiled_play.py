@@ -41,7 +41,7 @@ def play_compiled(
     while world.head < jobs:
         until = min(jobs, (world.head // every + 1) * every)
         made, began = int(trace.counts[MADE]), perf_counter()
-        if not player.play(world.batch, world.spared, trace, until):
+        if not player.play(world.batch, world.episode.spared, trace, until):
             raise StuckError(
                 f"{world.jobs[int(player.order[world.head])].id} will never be placed at {world.now:g} s"
             )

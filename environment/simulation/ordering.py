@@ -26,6 +26,8 @@ class InOrder:
         self._ordering = Ordering(sharing)
         #: The same where nothing is held, ever.
         self._empty = Ordering(sharing)
+        #: The jobs that came, by id, numbered from 1.
+        self._numbers: dict[str, int] = {}
         self._vms = {vm.id: vm for vm in vms}
         self._whole = total([vm.resources for vm in vms])
         #: Resources of running jobs, and until when they were charged.
@@ -41,11 +43,12 @@ class InOrder:
         """Whether anybody waits."""
         return bool(len(self._ordering))
 
-    def joins(self, request: PlacementRequest, number: int, now: float) -> None:
-        """A job waits, as that number of those that came; not one that no limit ever lets run.
+    def joins(self, request: PlacementRequest, now: float) -> None:
+        """A job waits, in its place if it came before; not one that no limit ever lets run.
 
         At a daemon's door it would be refused, and here it stands in nobody's way.
         """
+        number = self._numbers.setdefault(request.job.id, len(self._numbers) + 1)
         if self._empty.over(request, self._whole, now, day_of(now)):
             return
         self._ordering.join(request, number, now)

@@ -3,18 +3,15 @@
 `ordering` orders the jobs of many queues and users, `arrivals` computes the arrivals.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from environment.decisions.decision_round import WaitingRequests
 from environment.decisions.jvm_limit import carried
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.cluster import SimulatedCluster
-from environment.simulation.dynamic.dynamic_jobs import DynamicJobs
-from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.ordering import InOrder
-from environment.simulation.scale_up import SimulatedGrowth
+from environment.simulation.placed_jobs import PlacedJobs
 from environment.types import PlacementRequest
-from environment.view import RunningJob
 
 
 class WhoWaits:
@@ -25,20 +22,17 @@ class WhoWaits:
         cluster: SimulatedCluster,
         arrivals: Arrivals,
         requests: Sequence[PlacementRequest],
-        running: Mapping[int, RunningJob],
-        missing: MissingExecutors,
-        growing: SimulatedGrowth,
-        dynamic: DynamicJobs,
+        placed: PlacedJobs,
         in_order: InOrder | None,
         jvms: int | None,
     ) -> None:
-        """`requests`, of those that have arrived, and `running` are the world's, as they are then.
+        """`requests`, of those that have arrived, are the world's, as they are then.
 
         `jvms` is how many of them one machine carries; None: all.
         """
         self._cluster, self._arrivals, self._requests = cluster, arrivals, requests
-        self._running, self._missing, self._growing = running, missing, growing
-        self._dynamic = dynamic
+        self._running, self._missing = placed.running, placed.missing
+        self._growing, self._dynamic = placed.growing, placed.dynamic
         self._in_order, self._jvms = in_order, jvms
 
     def queue(self, now: float, head: int) -> WaitingRequests:

@@ -1,1 +1,1 @@
-"""Dynamic allocation in a simulation: drivers request and release executors while their jobs run."""
+"""Executors that running jobs get or give while they run: dynamic allocation, scale-up, preemption."""

@@ -14,9 +14,9 @@ from environment.kernel.state import Batch, SmallIntArray
 from environment.model.messages.options import GROWTH_PATIENCE
 from environment.resources import Resources
 from environment.simulation.dynamic.allocation import Allocation
+from environment.simulation.dynamic.scale_up import SimulatedGrowth
 from environment.simulation.dynamic.stage_times import core_seconds_of, first_start, stages_of
 from environment.simulation.faults.missing_executors import MissingExecutors
-from environment.simulation.scale_up import SimulatedGrowth
 from environment.types import Job, PlacementRequest
 from environment.view import RunningJob
 from profiles.job_profile import JobProfile

@@ -18,10 +18,10 @@ import numpy as np
 from conf.defaults import UNKNOWN_DURATION, UNKNOWN_SPREAD
 from conf.units import SECONDS_PER_HOUR
 from environment.kernel.arrays import refusals
-from environment.kernel.leases import CLOSES, KEEP, OPENED, OPENINGS, READY
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
 from environment.simulation.durations.belief_errors import DrawnErrors, Errors
+from environment.simulation.episode import SimulatedEpisode
 from environment.simulation.forecast.outlook import FollowedJobs, JobOutlook, PlayedDraw
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.decision_trace import TracedDecision
@@ -75,13 +75,9 @@ def play_ahead(
     if draw is not None and errors is not None:
         parts = errors.draw(waiting, [held.running for held in running], view.at, draw)
     began = [held.job if draw is None else held.drawn(view.at, draw, parts) for held in running]
-    world = World(
-        [*began, *(_taking(job, draw, took or {}, parts) for job in waiting)],
-        vms,
-        options,
-        told=[*(held.job for held in running), *waiting],
-    )
-    _open(world, view)
+    drawn = [*began, *(_taking(job, draw, took or {}, parts) for job in waiting)]
+    world = World(SimulatedEpisode(drawn, vms, options, told=[*(held.job for held in running), *waiting]))
+    world.open_as(view)
     for held in running:
         world.place(world.requests[world.head], Place(held.job.id, held.vms, sizes=held.sizes))
     result = play(world, policy, fallback=fallback, compiled=True)
@@ -238,16 +234,3 @@ def _machines(view: ClusterView, running: Sequence[_RunningJob]) -> tuple[Vm, ..
         free = NOTHING if vm.id in view.left_out else view.free.at(number)
         found.append(replace(vm, resources=total((free, *held.get(number, ())))))
     return tuple(found)
-
-
-def _open(world: World, view: ClusterView) -> None:
-    """VMs of pools that are open now are so at the beginning, or boot until they are."""
-    if view.openings is None or not world.elastic:
-        return
-    leases = world.batch.machines.leases[0]
-    for vm in np.flatnonzero(view.openings.open).tolist():
-        if leases[vm, OPENINGS] or math.isinf(leases[vm, KEEP]):
-            continue
-        leases[vm, OPENED], leases[vm, OPENINGS] = 0.0, 1.0
-        leases[vm, READY] = max(float(view.openings.ready_at[vm]) - view.at, 0.0)
-        leases[vm, CLOSES] = leases[vm, READY] + leases[vm, KEEP]

@@ -36,24 +36,24 @@ def result_of(
         held=_of(order, held),
         refused=refused,
         aside=world.aside(),
-        given_up={world.in_turn[number].id: why for number, why in world.missing.given_up.items()},
+        given_up={world.in_turn[number].id: why for number, why in world.placed.missing.given_up.items()},
         kept_off_spot=tuple(job.id for job in world.jobs if job.unending_on),
         decision_seconds=np.asarray(seconds, np.float64),
         truth=world.options.truth,
         belief=str(world.options.belief),
         spot_belief=str(world.options.spot_belief),
-        interruptions=world.missing.interruptions.vms,
-        executors_lost=world.missing.interruptions.executors,
-        work_lost=world.missing.interruptions.work_lost / SECONDS_PER_HOUR,
+        interruptions=world.placed.missing.interruptions.vms,
+        executors_lost=world.placed.missing.interruptions.executors,
+        work_lost=world.placed.missing.interruptions.work_lost / SECONDS_PER_HOUR,
         opens_refused=world.opens_refused,
-        **world.given_way(),
+        **world.placed.given_way(),
     )
 
 
 def _bound(world: World) -> float:
     aside = world.aside()
-    ran = [job for job in world.truth.values() if job.id not in aside]
-    return perfect_packing_bound(ran, world.vms, world.partial)
+    ran = [job for job in world.episode.truth.values() if job.id not in aside]
+    return perfect_packing_bound(ran, world.vms, world.placed.partial)
 
 
 def _in_order_of_arrival(world: World) -> IntArray:
@@ -66,7 +66,7 @@ def _outcomes(world: World, held: HeldArrays, order: IntArray) -> JobOutcomes:
     """Outcomes of the jobs that ran; those that wait to the end stand behind them."""
     jobs, state, in_turn = world.batch.jobs, world.batch.state, world.in_turn
     placement = state.placement[0].copy()
-    for at, vm in world.missing.first.items():
+    for at, vm in world.placed.missing.first.items():
         placement[at] = vm
     columns = OutcomeColumns(
         start=state.start[0][order],
@@ -77,7 +77,9 @@ def _outcomes(world: World, held: HeldArrays, order: IntArray) -> JobOutcomes:
         first=jobs.first[0][order],
         placement=placement,
     )
-    sizes = {place: taken for place, number in enumerate(order.tolist()) if (taken := world.sizes(number))}
+    sizes = {
+        place: taken for place, number in enumerate(order.tolist()) if (taken := world.placed.sizes(number))
+    }
     return JobOutcomes([in_turn[number] for number in order.tolist()], columns, sizes)
 
 
@@ -87,8 +89,8 @@ def _held(world: World) -> HeldArrays:
     job = np.repeat(np.arange(len(executors)), executors)
     # Jobs with fewer executors than they ask for leave places unused.
     at = np.arange(len(job)) - np.repeat(np.cumsum(executors) - executors, executors) + jobs.first[0][job]
-    start, end, over = state.start[0][job], state.end[0][job], world.missing.stints
-    for moved, since in world.missing.since.items():
+    start, end, over = state.start[0][job], state.end[0][job], world.placed.missing.stints
+    for moved, since in world.placed.missing.since.items():
         start[at == moved] = since
     kinds: dict[Resources, int] = {}
     of_job, known = np.zeros(len(executors), np.int64), dict[int, int]()
@@ -98,7 +100,9 @@ def _held(world: World) -> HeldArrays:
             kind = known[id(asks.size)] = kinds.setdefault(asks.size, len(kinds))
         of_job[number] = kind
     given = np.full(state.placement.shape[1], -1)
-    given[list(world.given)] = [kinds.setdefault(size, len(kinds)) for size in world.given.values()]
+    given[list(world.placed.given)] = [
+        kinds.setdefault(size, len(kinds)) for size in world.placed.given.values()
+    ]
     of_each = np.where(given[at] < 0, of_job[job], given[at])
     more = [kinds.setdefault(stint.size, len(kinds)) for stint in over]
     return HeldArrays(

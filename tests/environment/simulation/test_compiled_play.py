@@ -16,6 +16,7 @@ from environment.queues.types import Sharing
 from environment.resources import Resources
 from environment.simulation.compiled_play import MANY
 from environment.simulation.durations.beliefs import Belief
+from environment.simulation.episode import SimulatedEpisode
 from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.decision_trace import KeptDecisions, ToldDecisions
@@ -112,7 +113,9 @@ def test_what_runs_already_is_played_on_with(policy: str, jvms: int | None) -> N
     jobs = jobs_of(Workload(tuple(replace(job, submitted_at=0.0) for job in found)), options.profiles)
     results = []
     for compiled in (False, True):
-        world = World([job for job in jobs if job.cpus <= 4 and job.memory_mib <= 8192], vms, options)
+        world = World(
+            SimulatedEpisode([job for job in jobs if job.cpus <= 4 and job.memory_mib <= 8192], vms, options)
+        )
         for vm in range(3):
             asked = world.requests[world.head].job
             size = Resources.of(1, asked.memory_mib - 512)

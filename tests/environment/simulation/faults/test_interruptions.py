@@ -22,6 +22,7 @@ from environment.model.messages.options import RELAUNCH_GRACE
 from environment.pools import IdleTimeout, SpotTerms, Terms
 from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.durations.spot_beliefs import SpotBelief
+from environment.simulation.episode import SimulatedEpisode
 from environment.simulation.faults import losses
 from environment.simulation.faults.progress import Progress
 from environment.simulation.options import SimulationOptions
@@ -289,11 +290,11 @@ def test_policies_believe_what_an_operator_would_of_spot_vms() -> None:
     for sigma in (0.0, SPOT_ERROR):
         for seed in range(3):
             options = SimulationOptions(spot_belief=SpotBelief(sigma), seed=seed)
-            world = World(jobs_of(workload, {}), vms, options)
+            world = World(SimulatedEpisode(jobs_of(workload, {}), vms, options))
             spots = [vm.terms.spot for vm in world.view().vms if vm.terms]
             told = [of.interruptions_per_hour for of in spots if of]
             told += [share for job in world.jobs for share in job.rework]
-            assert {job.rework for job in world.truth.values()} == {MEASURED_REWORK}
+            assert {job.rework for job in world.episode.truth.values()} == {MEASURED_REWORK}
             assert world.vms == vms
             shown.setdefault(sigma, []).append(told)
     assert shown[0.0] == [[4.0] * 3 + [*MEASURED_REWORK] * 2] * 3

@@ -17,8 +17,8 @@ from environment.queues.preemption import HOLD, PreemptionPlan, Taker, plan, ref
 from environment.queues.running_usage import Holder, Holders, RunningExecutor
 from environment.queues.types import Sharing
 from environment.resources import Resources
+from environment.simulation.dynamic.scale_up import SimulatedGrowth
 from environment.simulation.faults.missing_executors import MissingExecutors
-from environment.simulation.scale_up import SimulatedGrowth
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView, RunningJob
 
