@@ -1,6 +1,7 @@
 """Tables of `stoker audit` for the terminal."""
 
 from collections.abc import Iterator
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from audit.executor_use import CAUSES
@@ -61,6 +62,7 @@ def _tables(audit: AuditResult, by: str) -> Iterator[Any]:
         yield from _savings(audit.savings)
         yield ""
     yield from _cautions(audit)
+    yield from _days(audit)
     yield (
         f"read {read.log_bytes / _MIB:,.0f} MiB of {render.count(len(read.applications), 'log')} in "
         f"{render.duration(read.seconds)}"
@@ -107,6 +109,18 @@ def _savings(savings: "Savings") -> Iterator[Any]:
 def between(saving: "DollarRange") -> str:
     """A saving in dollars, with its interval."""
     return f"{money(saving.middle)} ({money(saving.low)} to {money(saving.high)})"
+
+
+def _days(audit: AuditResult) -> Iterator[str]:
+    """The days of which the logs tell, and whether a fixed cluster would mostly be paid for nothing."""
+    days = [line.key for line in audit.costs.by("day")]
+    if not days:
+        return
+    first, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
+    whole = (last - first).days + 1
+    yield f"applications ran on {len(days):,} of {counted(whole, 'day')}, from {first} to {last}"
+    if audit.savings is not None and 2 * len(days) < whole:
+        yield "a fixed cluster is paid for on all of these days; --since DATE leaves out earlier ones"
 
 
 def _cautions(audit: AuditResult) -> Iterator[str]:
