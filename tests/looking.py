@@ -29,10 +29,10 @@ LOOKING_AT_OWN = frozenset({
     # The daemon's store, logs, records, uploads and web page, in folders that it alone may write.
     *_in(
         "daemon/maintenance/backup.py",
-        "back_up _draft_in _locked _checked _check_source restore _alone _copy _sync _put_aside _highest_in "
+        "back_up _draft_in _locked _checked _check_source restore _copy _sync _put_aside _highest_in "
         "_remove _there",
     ),
-    *_in("daemon/store/rows/database.py", "_make_private __init__ _identity"),
+    *_in("daemon/store/rows/database.py", "_make_private _identity"),
     *_in("daemon/disk/disk_monitor.py", "look"),
     *_in("daemon/maintenance/doctor.py", "_look_at_file"),
     *_in("daemon/substrate/embedded_mesos.py", "stop _spawn _last_line _read"),
@@ -40,7 +40,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("framework/task_folders.py", "task_folders"),
     *_in("daemon/maintenance/host_checks.py", "look_at_permissions look_at_event_logs"),
     *_in("daemon/disk/event_log.py", "turn _open _gone _cut"),
-    *_in("daemon/disk/log_archive.py", "keep find _forget_first _keep_events _write"),
+    *_in("daemon/disk/log_archive.py", "keep find _forget_first _keep_events"),
     *_in("daemon/disk/launch_records.py", "records all forget put_aside _take_over"),
     *_in("daemon/launch/launcher.py", "_host_id"),
     *_in("daemon/page/routes.py", "_read"),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 MASK = "***"
 
-_WORDS = r"secret|passw|passphrase|pwd|token|key|credential|auth|signature"
+_WORDS = r"secret|passw|passphrase|(?:\b|_|db|pg)pass(?![a-z])|pwd|token|key|credential|auth|signature"
 _SECRET = re.compile(_WORDS, re.IGNORECASE)
 # Whoever submits a job writes these texts, and matching holds up the whole process: so each pattern takes
 # time in proportion to the text. A run of characters is tried from its start only, and is not given back.

@@ -6,7 +6,6 @@ not be read. The copies are removed with the job's other records.
 """
 
 import contextlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from secrets import randbelow
 
 import structlog
 
+from conf.util.whole_file import write_whole
 from daemon.disk.job_folders import Folders, remove
 from framework.host.untrusted_files import read_part, read_tail
 from framework.substrate import Sandbox, read_end
@@ -64,7 +64,7 @@ class KeptLogs:
             if before is not None and before.end == sandbox.size(stream):
                 continue
             first, data = read_end(sandbox, stream, limit)
-            _write(folder / f"{stream}.{first}", data)
+            write_whole(folder / f"{stream}.{first}", data)
             if before is not None and before.first != first:
                 before.path.unlink(missing_ok=True)
         if events and not (folder / "events").exists():
@@ -87,7 +87,7 @@ class KeptLogs:
         with contextlib.suppress(OSError):
             folder = self._folder(job_id, task_id)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write(folder / "why", why.encode(errors="replace")[:_WHY])
+            write_whole(folder / "why", why.encode(errors="replace")[:_WHY])
 
     def find(self, job_id: str, task_id: str, stream: str) -> KeptLog | None:
         """Stored end of a stream; None when there is none."""
@@ -127,13 +127,6 @@ def _keep_events(folder: Path, sandbox: Sandbox) -> None:
             break
     if draft.exists():
         draft.rename(folder / "events")
-
-
-def _write(path: Path, data: bytes) -> None:
-    draft = path.with_name(f"{path.name}.draft")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-    draft.rename(path)
 
 
 def skip_lost_jobs(skip: Callable[[int], int], data_dir: Path) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from conf.errors import ReportedError
 from conf.util.counted import counted
-from conf.util.regular_file import open_regular
+from conf.util.regular_file import open_own, open_regular
 from daemon.disk.job_folders import Folders
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.opening import opened
@@ -193,7 +193,11 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 def _alone(store: Path) -> Iterator[None]:
     """Keep daemons out."""
     lock = store.with_name(store.name + ".lock")
-    with os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
+    try:
+        opened = open_own(lock)
+    except ValueError as error:
+        raise BackupError(f"{lock} is {error}") from error
+    with os.fdopen(opened, "r+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

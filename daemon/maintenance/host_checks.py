@@ -69,13 +69,25 @@ def look_at_folders(exam: Examination, known: set[int]) -> None:
 
 
 def _move(data_dir: Path, names: Iterable[str]) -> None:
-    for kind in ("jobs", "records"):
-        for name in names:
-            source = data_dir / kind / name
-            if source.is_symlink() or source.exists():
-                target = data_dir / "lost" / f"{kind}-{name}-{time.time_ns()}"
-                target.parent.mkdir(mode=0o700, exist_ok=True)
-                source.rename(target)
+    """Move folders to `lost`, by descriptors: a link in a stranger's data folder leads nowhere; OSError."""
+    with contextlib.suppress(FileExistsError):
+        (data_dir / "lost").mkdir(mode=0o700)
+    with contextlib.ExitStack() as opened:
+
+        def open_folder(kind: str) -> int:
+            found = os.open(data_dir / kind, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            opened.callback(os.close, found)
+            return found
+
+        lost = open_folder("lost")
+        for kind in ("jobs", "records"):
+            try:
+                source = open_folder(kind)
+            except FileNotFoundError:
+                continue
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(name, f"{kind}-{name}-{time.time_ns()}", src_dir_fd=source, dst_dir_fd=lost)
 
 
 def look_at_permissions(exam: Examination) -> None:
@@ -90,11 +102,16 @@ def look_at_permissions(exam: Examination) -> None:
         if status.st_uid != os.getuid():
             what = f"{path} belongs to user {status.st_uid}, this is user {os.getuid()}"
             exam.find("permissions", what, "run `stoker` as the daemon's user, or chown it")
-        elif mode & 0o077 & ~open_to_others and not stat.S_ISLNK(status.st_mode):
+        elif mode & 0o077 & ~open_to_others and _is_of_one_name(status):
             what = f"{path} may be read or written by others (mode {mode:o}): jobs hold secrets"
             mended = exam.mend(partial(path.chmod, mode & (0o700 | open_to_others)))
             advice = f"chmod {'go-rw' if open_to_others else 'go='} {path}"
             exam.find("permissions", what, advice, mended)
+
+
+def _is_of_one_name(status: os.stat_result) -> bool:
+    """Whether it is a folder, or a file that has no other name, elsewhere."""
+    return stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
 
 
 def look_at_event_logs(exam: Examination) -> None:

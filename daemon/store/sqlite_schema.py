@@ -16,23 +16,29 @@ from daemon.store.migrations import statements
 from daemon.store.rows import sqlite_file
 from daemon.store.rows.database import StoreError
 
-#: Words of a table's definition that make SQLite compute something, and the same of an index: more brackets
-#: than those around its columns.
-_COMPUTES = {
-    "table": re.compile(r"\b(?:CHECK|GENERATED|VIRTUAL|AS)\b|\bDEFAULT\s*\(", re.IGNORECASE),
-    "index": re.compile(r"\(.*\(", re.DOTALL),
-}
+#: Words of a table's definition that make SQLite compute something.
+_COMPUTES = re.compile(r"\b(?:CHECK|GENERATED|VIRTUAL|AS)\b|\bDEFAULT\s*\(", re.IGNORECASE)
+#: An index that computes nothing: of columns, and of all rows or those where columns have values, or none.
+_INDEX = re.compile(
+    r"CREATE (?:UNIQUE )?INDEX \w+ ON \w+ ?\(\w+(?:, ?\w+)*\)"
+    r"(?: WHERE \w+ IS (?:NOT )?NULL(?: AND \w+ IS (?:NOT )?NULL)*)?",
+    re.ASCII,
+)
 
 
 def foreign_object(connection: sqlite3.Connection) -> str:
     """The first object that no Stoker has made, in words; empty when there is none."""
     found = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     for kind, name, sql in found:
-        computes = _COMPUTES.get(kind)
-        ours = computes.search(sql) is None if computes else kind == "trigger" and _plain(sql) in _triggers()
-        if not ours:
+        if not _is_ours(kind, _plain(sql)):
             return f"it has the {kind} {str(name)[:40]!r}, which runs SQL that is not Stoker's"
     return ""
+
+
+def _is_ours(kind: str, sql: str) -> bool:
+    if kind == "table":
+        return _COMPUTES.search(sql) is None
+    return _INDEX.fullmatch(sql) is not None if kind == "index" else kind == "trigger" and sql in _triggers()
 
 
 def foreign_store(path: Path) -> Store:

@@ -21,6 +21,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from conf.errors import ReportedError
+from conf.util.regular_file import open_own
 from daemon.store.rows import sqlite_file
 from daemon.store.rows.checksummed import UnreadableRowError
 
@@ -204,7 +205,9 @@ class Database:
         if wrong := sqlite_file.fault(path):
             raise StoreError(f"the job store {self.name} {wrong}")
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            with contextlib.suppress(FileExistsError):  # which is not so of a link that leads nowhere
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
             self._file = _identity(path)
         except OSError as error:
             kind = StoreFullError if is_full(error) else StoreError
@@ -325,9 +328,11 @@ class _FileLock:
 
     def __init__(self, path: Path, store: str, *, shared: bool) -> None:
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = open_own(path)
         except OSError as error:
             raise StoreError(f"the job store's lock {path} cannot be opened: {error.strerror}") from error
+        except ValueError as error:
+            raise StoreError(f"the job store's lock {path} is {error}") from error
         try:
             fcntl.flock(self._file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:

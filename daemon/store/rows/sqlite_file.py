@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 
 from conf.util.regular_file import open_regular
+from conf.util.whole_file import write_whole
 from daemon.store.rows.wal_log import damaged_at
 
 _MAGIC = b"SQLite format 3\0"
@@ -78,13 +79,13 @@ def _foreign(path: Path) -> str:
     So a folder of a stranger could have any file overwritten or deleted; Stoker never leaves such files.
     """
     store = path.resolve()  # SQLite looks beside the file that a link leads to
-    for ending in BESIDE:
-        beside = store.with_name(store.name + ending)
+    ours = (path.with_name(path.name + ending) for ending in (".lock", ".made"))
+    for beside in (*(store.with_name(store.name + ending) for ending in BESIDE), *ours):
         try:
             status = beside.lstat()
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
                 return f"cannot be used: {beside} is a link or no regular file, and not Stoker's; remove it"
-            if ending == "-journal" and _last(beside, len(_NAMES_ANOTHER)) == _NAMES_ANOTHER:
+            if beside.name.endswith("-journal") and _last(beside, len(_NAMES_ANOTHER)) == _NAMES_ANOTHER:
                 return f"cannot be used: {beside} names another file, and is not Stoker's; remove it"
         except FileNotFoundError:
             continue
@@ -111,11 +112,7 @@ def note(path: Path, at: str) -> None:
     if made.exists():
         return
     text = f"The job store {path.name} was made here at {at}. While this file is here, none is made anew.\n"
-    draft = made.with_name(f"{made.name}.{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-        os.fsync(file.fileno())
-    draft.rename(made)
+    write_whole(made, text)
     sync_folder(made.parent)
 
 

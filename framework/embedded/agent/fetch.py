@@ -11,6 +11,7 @@ It imports next to nothing but the standard library, so that it starts at once.
 
 # Imported as root: the user may have no way to the modules that others import when they are needed.
 import bz2  # noqa: F401
+import encodings.cp437
 import encodings.idna  # noqa: F401
 import gzip  # noqa: F401
 import json
@@ -58,7 +59,14 @@ def fetch(uris: Sequence[Mapping[str, Any]], folder: Path) -> None:
     for uri in uris:
         try:
             _fetch_one(uri, folder)
-        except (OSError, ValueError, HTTPException, tarfile.TarError, zipfile.BadZipFile) as error:
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            HTTPException,
+            tarfile.TarError,
+            zipfile.BadZipFile,
+        ) as error:
             raise FetchError(f"{uri['value']}: {error}") from None
 
 

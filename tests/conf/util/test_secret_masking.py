@@ -18,6 +18,8 @@ from conf.util.secret_masking import masked_arguments, masked_text, masked_value
         ('{"api_key" : "a b", "n": 1}', '{"api_key" : ***, "n": 1}'),
         ("MY.SECRET: 'x y' z", "MY.SECRET: *** z"),
         ("x-sig=abc design=abc", "x-sig=*** design=abc"),
+        ("DB_PASS=abc PGPASS=b pass: c", "DB_PASS=*** PGPASS=*** pass: ***"),
+        ("bypass=1 compass=2 passes=3", "bypass=1 compass=2 passes=3"),
         ("a secret is no assignment", "a secret is no assignment"),
         (
             f"Failed to fetch http://h:1/v1/fetch/job-1/{'0a' * 32}/a.py: refused",

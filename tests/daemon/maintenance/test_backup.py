@@ -229,6 +229,9 @@ _ENDLESS = "WITH RECURSIVE n(key) AS (SELECT 1 UNION ALL SELECT key + 1 FROM n) 
         (("CREATE TABLE more (a, b AS (hex(zeroblob(a))))",), "table 'more'"),
         (("CREATE TABLE more (a CHECK (length(hex(zeroblob(a))) > 0))",), "table 'more'"),
         (("CREATE INDEX more ON jobs (hex(zeroblob(number)))",), "index 'more'"),
+        (("CREATE INDEX more ON facts (value LIKE '%a%a%b')",), "index 'more'"),
+        (("CREATE INDEX more ON facts (key) WHERE value GLOB '*a*a*b'",), "index 'more'"),
+        (("CREATE INDEX more ON facts (key COLLATE NOCASE)",), "index 'more'"),
     ],
 )  # fmt: skip
 def test_a_store_that_runs_sql_of_its_author_is_refused(
@@ -245,6 +248,18 @@ def test_a_store_that_runs_sql_of_its_author_is_refused(
         check(target)
     with pytest.raises(StoreError, match=found):
         foreign_store(target)
+
+
+def test_a_restore_writes_through_no_link(store: Store, tmp_path: Path) -> None:
+    """The lock's file has the name of the process that holds it written into it."""
+    back_up(tmp_path / "stoker.db", copy := tmp_path / "copy.db")
+    folder, victim = tmp_path / "other", tmp_path / "victim"
+    folder.mkdir()
+    victim.write_text("precious")
+    (folder / "stoker.db.lock").symlink_to(victim)
+    with pytest.raises(BackupError, match=r"stoker\.db\.lock is a link or no regular file"):
+        restore(copy, folder / "stoker.db", folder)
+    assert victim.read_text() == "precious"
 
 
 @pytest.mark.parametrize("renames", [1, 2, 3])

@@ -16,7 +16,7 @@ from daemon.maintenance.doctor_report import DoctorReport
 from daemon.maintenance.host_checks import look_at_sparks
 from daemon.maintenance.user_checks import look_at_users
 from daemon.store.job_store import Store
-from daemon.store.rows.database import StoreBusyError
+from daemon.store.rows.database import StoreBusyError, StoreError
 from tests.daemon.store.rows.test_damaged_rows import flip, store
 from tests.daemon.store.test_job_store import url_of
 from tests.framework.spark.install.test_homes import homes, make_spark
@@ -147,6 +147,20 @@ def test_folders_of_no_job_are_moved_away(folder: Path) -> None:
     assert examine(folder, repair=True).well
     assert examine(folder).findings == []
     assert len(list((folder / "lost").iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["jobs", "records", "lost"])
+def test_no_folder_is_moved_through_a_link(folder: Path, tmp_path: Path, name: str) -> None:
+    """A stranger's data folder may have one, and so have others' files moved or its own put among them."""
+    others = tmp_path / "others"
+    (others / "evil").mkdir(parents=True)
+    (folder / "jobs" / "evil").mkdir()
+    if (place := folder / name).exists():
+        place.rename(tmp_path / "before")
+    place.symlink_to(others)
+    with pytest.raises(StoreError, match=f"{name} cannot be mended"):
+        examine(folder, repair=True)
+    assert [each.name for each in others.iterdir()] == ["evil"]
 
 
 def test_a_folder_that_others_may_only_pass_is_well(folder: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
-from daemon.store.rows.sqlite_file import BESIDE
+from daemon.store.rows.sqlite_file import BESIDE, note, note_of
 from daemon.store.rows.wal_log import damaged_at
 from tests.daemon.store.test_job_store import submit, url_of
 
@@ -214,17 +214,51 @@ def test_a_journal_that_names_another_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
-@pytest.mark.parametrize("ending", BESIDE)
+@pytest.mark.parametrize("ending", [*BESIDE, ".lock", ".made"])
 def test_links_beside_a_store_are_not_followed(
     tmp_path: Path, ending: str, link: Callable[[Path, Path], None]
 ) -> None:
-    """SQLite would write its log to the file that the link leads to."""
+    """SQLite would write its log to the file that the link leads to, and Stoker its name."""
     path, victim = make(tmp_path), tmp_path / "victim"
     victim.write_text("precious")
+    path.with_name(path.name + ending).unlink(missing_ok=True)
     link(path.with_name(path.name + ending), victim)
     with pytest.raises(StoreError, match=rf"stoker\.db{ending} is a link or no regular file"):
         Store(url_of(tmp_path))
     assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["stoker.db", "stoker.db.lock"])
+def test_nothing_is_made_where_a_link_leads(tmp_path: Path, name: str) -> None:
+    """A link that leads nowhere would have a file made at a place of a stranger's choice."""
+    make(tmp_path)
+    for ending in ("", ".lock", ".made"):
+        (tmp_path / f"stoker.db{ending}").unlink(missing_ok=True)
+    (tmp_path / name).symlink_to(tmp_path / "made")
+    with pytest.raises(StoreError):
+        Store(url_of(tmp_path))
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_note_is_written_through_no_link(tmp_path: Path) -> None:
+    """Its draft has a name that nobody can foresee."""
+    path, victim = make(tmp_path), tmp_path / "victim"
+    victim.write_text("precious")
+    note_of(path).unlink()
+    path.with_name(f"stoker.db.made.{os.getpid()}").symlink_to(victim)
+    note(path, "now")
+    assert victim.read_text() == "precious"
+    assert note_of(path).read_text().startswith("The job store stoker.db was made here at now.")
+
+
+@pytest.mark.parametrize("beside", [".lock", ".made"])
+def test_a_fifo_beside_a_store_is_not_waited_for(tmp_path: Path, beside: str) -> None:
+    """Neither read nor written."""
+    path = make(tmp_path)
+    path.with_name(path.name + beside).unlink(missing_ok=True)
+    os.mkfifo(path.with_name(path.name + beside))
+    with pytest.raises(StoreError, match=rf"stoker\.db{beside} is a link or no regular file"):
+        Store(url_of(tmp_path))
 
 
 def test_a_store_that_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:

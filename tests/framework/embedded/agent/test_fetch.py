@@ -5,6 +5,7 @@ import gzip
 import http.server
 import os
 import subprocess
+import sys
 import tarfile
 import tempfile
 import threading
@@ -196,3 +197,20 @@ def test_a_file_that_a_task_put_in_place_of_its_output_is_not_given_to_it(there:
     with appended(there / "sandbox/stdout", "nobody") as made, appended(there / "sandbox/stdout", "nobody"):
         made.write(b"x")
     assert (there / "sandbox/stdout").owner() == "nobody"
+
+
+def test_modules_that_archives_need_are_imported_as_root() -> None:
+    """A task's user may have no way to them: the names in a ZIP file, if of no other code, are in cp437."""
+    program = "import sys, framework.embedded.agent.fetch; print('encodings.cp437' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "True\n"
+
+
+def test_an_archive_that_names_what_it_lacks_is_an_error(there: Path) -> None:
+    """A link of its own to a member that is not there, which tarfile looks up."""
+    with tarfile.open(there / "odd.tar", "w") as archive:
+        member = tarfile.TarInfo("name")
+        member.type, member.linkname = tarfile.LNKTYPE, "missing"
+        archive.addfile(member)
+    (there / "odd.tar").chmod(0o644)
+    with pytest.raises(FetchError, match=r"odd\.tar"):
+        fetch.fetch([{"value": str(there / "odd.tar"), "extract": True}], there)
