@@ -24,7 +24,7 @@ from daemon.disk.uploads import Uploads
 from daemon.store.job_store import Store
 from daemon.store.queries.ended_jobs import EndedJobs
 from daemon.store.rows.bill import DETAILED
-from daemon.store.rows.database import DeposedError, StoreError
+from daemon.store.rows.database import DeposedError, StoreError, StoreFullError
 from framework.host.user_files import UserFiles
 
 log = structlog.get_logger("retention")
@@ -168,8 +168,9 @@ class Pruner:
 
 def prune_all(pruner: Pruner, now: float, progress: Callable[[PruningResult], None]) -> PruningResult:
     """Remove all that is to go at that time, or that nothing could be done about."""
-    while pruner.measure():
-        pass
+    with suppress(StoreFullError):  # rules about bytes wait; folders go before anything is written
+        while pruner.measure():
+            pass
     total = PruningResult()
     while (pruned := pruner.step(now)) != PruningResult():
         total += pruned
