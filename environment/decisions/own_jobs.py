@@ -18,7 +18,7 @@ def waits_for_own(view: ClusterView, request: PlacementRequest) -> str:
     if not job.owner or request.joins:
         return ""
     own = [running for running in view.running if running.job.owner == job.owner]
-    if not own or _fits(view, request, {}) is False:
+    if not own or not _fits(view, request, {}):
         return ""
     held: dict[str, IntArray] = {}
     for running in own:
