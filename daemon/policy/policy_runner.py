@@ -230,7 +230,7 @@ class _Batch:
             return self.view, self.queue
         queue = self.queue
         for verdict in self.verdicts:
-            queue = queue.after(verdict)
+            queue = verdict.left_of(queue).after(verdict)
         return last.view_after, queue
 
 

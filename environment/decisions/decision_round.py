@@ -35,6 +35,8 @@ _DRIVER_PLACES = 50
 #: Jobs that limits keep from their placements, one by one, in a decision; after them all of a user's go.
 #: Chosen: a decision about the rest follows each, so that this bounds the time of a round.
 _REFUSED = 8
+#: Users with jobs that wait for others of their own, in a decision. Chosen: as above.
+_OWNERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,19 @@ class Verdict:
     """A decision to be executed, the view that it was made on, and faults of the policy's own decision.
 
     `request` is the one that is placed, or the head of the queue when nothing is. `faults` says why the
-    policy's own decision was rejected; empty when it was not.
+    policy's own decision was rejected; empty when it was not. `left` is the queue without jobs that limits
+    refuse, where they are so many that nobody should be asked about them again in the round.
     """
 
     request: PlacementRequest
     view: ClusterView
     decision: Decision
     faults: tuple[str, ...] = ()
+    left: "WaitingRequests | None" = None
+
+    def left_of(self, queue: "WaitingRequests") -> "WaitingRequests":
+        """The queue that it was taken about, without jobs that limits refuse where these are many."""
+        return queue if self.left is None else self.left
 
     @property
     def view_after(self) -> ClusterView:
@@ -93,19 +101,18 @@ class WaitingRequests(Sequence[PlacementRequest]):
         """Why a placement that fits the view must not be; empty when it may."""
         return ""
 
-    def of_its_user(self, request: PlacementRequest) -> list[PlacementRequest]:
-        """All requests of the same queue and user."""
+    def without(self, request: PlacementRequest) -> "WaitingRequests":
+        """The queue without one of its requests."""
+        return WaitingRequests([each for each in self if each is not request])
+
+    def without_user(self, request: PlacementRequest) -> "WaitingRequests":
+        """The queue without all requests of the same queue and user."""
         of = request.job.queue, request.job.owner
-        return [each for each in self if (each.job.queue, each.job.owner) == of]
+        return WaitingRequests([each for each in self if (each.job.queue, each.job.owner) != of])
 
-    def without(self, some: Collection[PlacementRequest]) -> "WaitingRequests":
-        """The queue without some of its requests."""
-        left_out = {id(each) for each in some}
-        return WaitingRequests([each for each in self if id(each) not in left_out])
-
-    def without_owner(self, owner: str) -> "WaitingRequests":
-        """The queue without all requests of a user, in any queue."""
-        return WaitingRequests([each for each in self if each.job.owner != owner])
+    def without_owners(self, owners: Collection[str]) -> "WaitingRequests":
+        """The queue without all requests of these users, in any queue."""
+        return WaitingRequests([each for each in self if each.job.owner not in owners])
 
     def after(self, verdict: Verdict) -> "WaitingRequests":
         """The queue when the verdict's job is placed: another window, or a copy if it was not the head."""
@@ -274,7 +281,7 @@ def decide_in_turn(
         yield verdict
         if not isinstance(verdict.decision, Place):
             break
-        view, queue = verdict.view_after, queue.after(verdict)
+        view, queue = verdict.view_after, verdict.left_of(queue).after(verdict)
 
 
 def decide_once(
@@ -296,7 +303,7 @@ def decide_once(
     if verdict.faults and fallback is not None:
         second = _ask(fallback, view, queue, sizing)
         verdict = replace(second, faults=(*verdict.faults, *second.faults))
-    return _with_driver(verdict, queue[0])
+    return verdict
 
 
 def _ask(
@@ -306,29 +313,41 @@ def _ask(
     sizing: Sizing | None,
     held: HeldBack | None = None,
 ) -> Verdict:
-    head, asked, refused = queue[0], 0, 0
-    while queue:
-        verdict, asked = _ask_once(decide, view, queue, sizing, held), asked + 1
-        if verdict.faults or not isinstance(queue, WaitingRequests):
-            break
-        request = verdict.request
-        if isinstance(verdict.decision, Wait):
-            why = waits_for_own(view, queue[0]) if asked <= _REFUSED else ""
-            if not why:
-                break
-            queue = queue.without_owner(queue[0].job.owner)
-        else:
-            allowed = _within_limits(queue, view, request, verdict.decision)
-            if isinstance(allowed, Place):
-                verdict = replace(verdict, decision=allowed)
-                break
-            why = f"{allowed}; jobs behind it do not wait for it"
-            refused += 1
-            queue = queue.without([request] if refused <= _REFUSED else queue.of_its_user(request))
-        verdict = Verdict(head, view, Wait(why))
+    if isinstance(queue, WaitingRequests):
+        verdict = _ask_in_turn(decide, view, queue, sizing, held)
+    else:
+        verdict = _with_driver(_ask_once(decide, view, queue, sizing, held), queue[0])
     if held is not None and isinstance(verdict.decision, Place):
         held.placed()
     return verdict
+
+
+def _ask_in_turn(
+    decide: Decide, view: ClusterView, whole: WaitingRequests, sizing: Sizing | None, held: HeldBack | None
+) -> Verdict:
+    """Ask about the queue, and again without jobs that limits, or their own users' other jobs, hold up."""
+    head, queue, owners, refused = whole[0], whole, set[str](), 0
+    while queue:
+        verdict, why = _ask_once(decide, view, queue, sizing, held), ""
+        if verdict.faults:
+            break
+        if isinstance(verdict.decision, Place):
+            request, allowed = verdict.request, _within_limits(queue, view, verdict.request, verdict.decision)
+            if isinstance(allowed, Place):
+                verdict = _with_driver(replace(verdict, decision=allowed), queue[0])
+            else:
+                why = f"{allowed}; jobs behind it do not wait for it"
+                refused += 1
+                whole = whole.without(request) if refused <= _REFUSED else whole.without_user(request)
+        if not why:
+            if isinstance(verdict.decision, Place) or len(owners) == _OWNERS:
+                break
+            if not (why := waits_for_own(view, queue[0])):
+                break
+            owners.add(queue[0].job.owner)
+        queue = whole.without_owners(owners) if owners else whole
+        verdict = Verdict(head, view, Wait(why))
+    return replace(verdict, left=whole) if refused > _REFUSED else verdict
 
 
 def _within_limits(

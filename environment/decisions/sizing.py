@@ -136,7 +136,7 @@ class Sizing:
         job = request.job
         if not (pressure.cpus and pressure.memory_mib):  # its share of the cluster is unknown
             return request
-        offers = self._offers_of(job, view)
+        offers = self._offers_of(request, view)
         if job.expected_duration is None:  # the effect of a smaller size is unknown
             best = 0
         elif self.sizes.rule == "half":
@@ -158,13 +158,14 @@ class Sizing:
         weight = _HELD_UP * pressure.waiting + self.sizes.beta / (1 - self.sizes.beta) / share[0]
         return int(np.argmin(offers.seconds * (1 + weight * share)))
 
-    def _offers_of(self, job: Job, view: ClusterView) -> _Offers:
+    def _offers_of(self, request: PlacementRequest, view: ClusterView) -> _Offers:
+        job = request.job
         offers = self._offers.get(job.id)
         if offers is None or offers.job is not job or offers.vms is not view.vms:
             if len(self._offers) >= _KEPT:
                 self._offers.clear()
                 self._shown.clear()
-            offers = self._offers[job.id] = _offers(job, view)
+            offers = self._offers[job.id] = _offers(request, view)
         return offers
 
     def _job(self, job: Job, size: Size) -> Job:
@@ -246,13 +247,15 @@ def smallest(size: Resources, min_cpus: float | None) -> Resources:
     return size if least >= size.cpus else size.without((CPUS,)) + Resources.of(float(least))
 
 
-def _offers(job: Job, view: ClusterView) -> _Offers:
+def _offers(request: PlacementRequest, view: ClusterView) -> _Offers:
+    job = request.job
     least = math.ceil(smallest(job.size, job.min_cpus).cpus)
     cpus = (job.cpus, *(float(c) for c in range(math.ceil(job.cpus) - 1, least - 1, -1)))
     counts = np.unique(np.linspace(job.executors, job.fewest, _COUNTS).astype(int))[::-1].tolist()
     others = job.size.without((CPUS,))
     eachs = [others + Resources.of(each) for each in cpus]
-    room = view.capacity.rooms(eachs).tolist()
+    may = ~view.closed_to(request) if view.closes_some(request) else np.True_
+    room = [int((view.capacity.room(each) * may).sum()) for each in eachs]
     there = [(each, most) for each, most in zip(eachs, room, strict=True) if most >= job.fewest]
     there = there or [(each, job.executors) for each in eachs]
     sizes = tuple(dict.fromkeys(Size(min(count, most), each) for count in counts for each, most in there))

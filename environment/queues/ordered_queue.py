@@ -14,7 +14,7 @@ from typing import NamedTuple, overload
 
 from environment.decisions.decision_round import Verdict, WaitingRequests
 from environment.queues.progressive_filling import FillingScene, JobsByQueue, ProgressiveFilling
-from environment.queues.shares import JobHolding, Scope, Standings
+from environment.queues.shares import ALL_QUEUES, JobHolding, Scope, Standings
 from environment.queues.sorted_lines import demand
 from environment.queues.types import Sharing
 from environment.resources import Resources, total
@@ -166,24 +166,31 @@ class OrderedQueue(WaitingRequests):
         )
         return over.why if over else ""
 
-    def of_its_user(self, request: PlacementRequest) -> list[PlacementRequest]:
-        """All requests of the same queue and user."""
-        return _of_its_user(self._standings.sharing, self, request)
+    def without(self, request: PlacementRequest) -> "OrderedQueue":
+        """The queue without one of its requests."""
+        first = tuple(each for each in self._first if each is not request)
+        return self._changed(self._scene, first, self._without([request.job]))
 
-    def without(self, some: Collection[PlacementRequest]) -> "OrderedQueue":
-        """The queue without some of its requests."""
-        gone = self._without(request.job for request in some)
-        first = tuple(each for each in self._first if each not in some)
-        return OrderedQueue(
-            self._scene, self._standings, first=first, placed=self._placed, gone=gone, begun=self._begun
-        )
+    def without_user(self, request: PlacementRequest) -> "OrderedQueue":
+        """The queue without all requests of the same queue and user, also those that it does not show."""
+        job, sharing = request.job, self._standings.sharing
+        return self._leaving_out({(sharing.queues.leaf(job.queue), job.owner)})
 
-    def without_owner(self, owner: str) -> "OrderedQueue":
-        """The queue without all requests of a user, also of those that it does not show."""
-        scene = replace(self._scene, left_out=self._scene.left_out | {owner})
-        first = tuple(each for each in self._first if each.job.owner != owner)
+    def without_owners(self, owners: Collection[str]) -> "OrderedQueue":
+        """The queue without all requests of these users, also those that it does not show."""
+        return self._leaving_out({(ALL_QUEUES, owner) for owner in owners})
+
+    def _leaving_out(self, scopes: Collection[Scope]) -> "OrderedQueue":
+        scene = replace(self._scene, left_out=self._scene.left_out.union(scopes))
+        leaf = self._standings.sharing.queues.leaf
+        first = tuple(each for each in self._first if not scene.leaves_out(each.job, leaf(each.job.queue)))
+        return self._changed(scene, first, self._gone)
+
+    def _changed(
+        self, scene: FillingScene, first: tuple[PlacementRequest, ...], gone: JobsByQueue
+    ) -> "OrderedQueue":
         return OrderedQueue(
-            scene, self._standings, first=first, placed=self._placed, gone=self._gone, begun=self._begun
+            scene, self._standings, first=first, placed=self._placed, gone=gone, begun=self._begun
         )
 
     def _without(self, jobs: Iterable[Job]) -> JobsByQueue:

@@ -29,7 +29,15 @@ from environment.queues.queue_tree import (
     Standing,
     UserStream,
 )
-from environment.queues.shares import JobHolding, Scope, Standings, below_guarantee, dominant, scopes
+from environment.queues.shares import (
+    ALL_QUEUES,
+    JobHolding,
+    Scope,
+    Standings,
+    below_guarantee,
+    dominant,
+    scopes,
+)
 from environment.queues.sorted_lines import Key, SortedJobs, Tree, WaitingJob, demand
 from environment.queues.types import Queue
 from environment.resources import Resources
@@ -52,8 +60,8 @@ class FillingScene:
     """Constants of a round: waiting jobs, limits and terms. Seconds.
 
     `ages` has the same jobs as the lines, by queue, the oldest first. `first` go before all others; `skipped`
-    are not placed now, by queue, and `left_out` are users of whom none is. `overtaken` has the number of
-    overtakings by job id.
+    are not placed now, by queue, and `left_out` are users of whom none is, in a queue or in all. `overtaken`
+    has the number of overtakings by job id.
     """
 
     tree: Tree
@@ -62,7 +70,7 @@ class FillingScene:
     limits: ShareLimits
     first: tuple[PlacementRequest, ...] = ()
     skipped: JobsByQueue = field(default_factory=dict)
-    left_out: frozenset[str] = frozenset()
+    left_out: frozenset[Scope] = frozenset()
     gate: Gate = every
     avoided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     overtaken: Mapping[str, int] = field(default_factory=dict)
@@ -76,6 +84,10 @@ class FillingScene:
         first: Key = min((row.first.key for row in self.ages.values()), default=(math.inf,))
         since: float = first[0]
         return since
+
+    def leaves_out(self, job: Job, leaf: str) -> bool:
+        """Whether the user of a job, in that queue or in all, is left out."""
+        return (leaf, job.owner) in self.left_out or (ALL_QUEUES, job.owner) in self.left_out
 
     def left(self, standings: Standings, request: PlacementRequest) -> int | None:
         """How many executors limits leave for a request beside its driver; None: any number."""
@@ -159,9 +171,9 @@ class ProgressiveFilling:
     def look(self, entry: WaitingJob) -> Answer:
         """Whether limits and other jobs allow an entry now, or else another of its user or queue."""
         job = entry.request.job
-        if job.owner in self.scene.left_out:
-            return Answer.GONE
         leaf = self.standings.sharing.queues.leaf
+        if self.scene.left_out and self.scene.leaves_out(job, leaf(job.queue)):
+            return Answer.GONE
         if (self._gone and job.id in self._gone.get(leaf(job.queue), ())) or job.id in self._early:
             return Answer.GONE
         if self._kept and (scope := self._kept_from(entry)) is not None:

@@ -3,6 +3,7 @@
 `ordering` orders the jobs of many queues and users, `arrivals` computes the arrivals.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from environment.decisions.decision_round import WaitingRequests
@@ -74,9 +75,11 @@ class WhoWaits:
 
     def _let_in(self, requests: Iterable[PlacementRequest], more: int) -> Iterator[PlacementRequest]:
         """Requests that one machine carries beside the running jobs and `more` JVMs."""
-        most = self._jvms
-        running = 0 if most is None else sum(len(job.vm_ids) + 1 for job in self._running.values())
-        return carried(requests, most, running + more)
+        taken = Counter[str]()
+        if self._jvms is not None:
+            for running in self._running.values():
+                taken[running.job.owner] += len(running.vm_ids) + 1
+        return carried(requests, self._jvms, taken, more)
 
     def _beyond(self, head: int) -> dict[str, str]:
         """The jobs that the VMs which are left do not hold."""

@@ -4,6 +4,7 @@ Jobs are let in one after the other while there is room for all executors of eac
 was let in is never held up.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from conf.util.counted import counted
@@ -33,11 +34,11 @@ class JvmRoom:
 
         So many `more` are taken than is known here.
         """
-        yield from carried(new, self._jvms, self._taken() + more if self._jvms is not None else 0)
+        yield from carried(new, self._jvms, self._by_user() if self._jvms is not None else {}, more)
 
     def why_not(self, request: PlacementRequest, let_in: Iterable[PlacementRequest]) -> str:
         """Why a job is not let in after these were."""
-        taken = self._taken() + sum(map(needs, let_in))
+        taken = self._by_user().total() + sum(map(needs, let_in))
         fewest = needs(request.first(request.fewest))
         wants = "one for each" if request.grows else f"{fewest} with its driver"
         return (
@@ -46,15 +47,18 @@ class JvmRoom:
             f"and it needs {wants}"
         )
 
-    def _taken(self) -> int:
-        return sum(map(self._held, self._roster.with_tasks())) + sum(map(self._kept, self._reservations))
+    def _by_user(self) -> Counter[str]:
+        found = Counter[str]()
+        for job in self._roster.with_tasks():
+            found[job.job.owner] += self._held(job)
+        for reserved in self._reservations:
+            if (of := self._roster.job(reserved.job_id)) is not None:
+                found[of.job.owner] += self._kept(of, reserved)
+        return found
 
-    def _kept(self, reserved: ReservedJob) -> int:
+    def _kept(self, job: JobRecord, reserved: ReservedJob) -> int:
         """Count the JVMs that a job gets once its VMs are up, beside those that `_held` counts."""
-        job = self._roster.job(reserved.job_id)
-        if job is None or job.state == "relaunching":
-            return 0
-        return len(reserved.vm_ids) + (job.state == "queued")
+        return 0 if job.state == "relaunching" else len(reserved.vm_ids) + (job.state == "queued")
 
     def _held(self, job: JobRecord) -> int:
         """Count a job's present and lost JVMs; a driver on the host counts until the job has ended."""

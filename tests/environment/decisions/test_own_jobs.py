@@ -8,6 +8,8 @@ import pytest
 from agents.registry import create
 from conf.schema.sharing import Criterion
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_in_turn
+from environment.decisions.jvm_limit import carried
+from environment.decisions.own_jobs import waits_for_own
 from environment.queues.ordering import Ordering
 from environment.queues.types import Sharing
 from environment.resources import Resources
@@ -91,3 +93,47 @@ def test_no_job_of_the_user_goes_before_it_from_beyond_the_window(order: tuple[C
     found = verdicts("ff", jobs, view_with(owned("small", "cleo", cpus=0.1)), order, window=2)
     placed = [each.request.job.id for each in found if isinstance(each.decision, Place)]
     assert placed == ["one", "two"]
+
+
+@pytest.mark.parametrize("users", [9, 20])
+def test_others_go_before_the_wide_jobs_of_many_users(users: int) -> None:
+    """Each of whom has a small one on the cluster."""
+    small = [owned(f"small-{number}", f"user-{number}", cpus=0.1) for number in range(users)]
+    wide = [owned(f"wide-{number}", f"user-{number}", 3, 4.0) for number in range(users)]
+    view = view_with(owned("first", "user-0", cpus=0.1))
+    more = [RunningJob(job, (VMS[1].id,), 0.0, None) for job in small]
+    found = verdicts("ff", [*wide, owned("one", "bob")], replace(view, running=tuple(more)), ("fifo",))
+    assert [verdict.request.job.id for verdict in found if isinstance(verdict.decision, Place)] == ["one"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_driver_on_the_cluster_counts(order: tuple[Criterion, ...] | None) -> None:
+    """What it needs beside executors, and what it holds."""
+    wide = replace(owned("wide", "cleo", 2, 4.0), driver=Resources.of(4.0, 1024))
+    found = verdicts("ff", [wide, owned("one", "bob")], view_with(owned("small", "cleo", cpus=0.1)), order)
+    assert [verdict.request.job.id for verdict in found if isinstance(verdict.decision, Place)] == ["one"]
+    holder = replace(owned("small", "cleo", cpus=0.1), driver=Resources.of(1.0, 1024))
+    held = replace(
+        view_with(owned("x", "cleo", cpus=0.1)),
+        running=(RunningJob(holder, (VMS[0].id, VMS[1].id), 0.0, None),),
+    )
+    assert waits_for_own(held, PlacementRequest(owned("wide", "cleo", 2, 4.0), 2))
+
+
+def test_lost_executors_whose_room_its_user_took_keep_no_other_waiting() -> None:
+    """They stand before all new jobs."""
+    again = PlacementRequest(owned("a", "ann", cpus=4.0), 1, again=True)
+    view = view_with(*(owned(f"c{number}", "ann", cpus=2.0) for number in range(3)))
+    queue = WaitingRequests([again, PlacementRequest(owned("one", "bob"), 1)])
+    found = [*decide_in_turn(create("ff").decide, view, queue)]
+    assert [verdict.request.job.id for verdict in found if isinstance(verdict.decision, Place)] == ["one"]
+
+
+def test_a_job_that_lacks_jvms_of_its_own_user_keeps_nobody_waiting() -> None:
+    """Of a machine that carries so many; one that lacks others' has its turn."""
+    wide, one = PlacementRequest(owned("wide", "ann", 5), 5), PlacementRequest(owned("one", "bob"), 1)
+    more = PlacementRequest(owned("more", "ann"), 1)
+    assert [each.job.id for each in carried([wide, more, one], 6, {"ann": 2})] == ["one"]
+    assert [each.job.id for each in carried([wide, more, one], 6, {"bob": 2})] == []
+    assert [each.job.id for each in carried([wide, more, one], 6, {"": 2})] == []
+    assert [each.job.id for each in carried([wide, one], 6, {})] == ["wide"]

@@ -97,3 +97,23 @@ def test_new_queue_names_make_no_other_users() -> None:
     assert isinstance(found.decision, Wait)
     assert "may cost $0.1 per hour at most" in found.decision.reason
     assert asked < 20
+
+
+def test_a_round_about_many_users_over_their_limits_takes_few_decisions() -> None:
+    """Each user's further jobs are set aside at once, also those that are not shown, for the whole round."""
+    asked, first_fit = 0, create("ff")
+
+    def counted(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        nonlocal asked
+        asked += 1
+        return first_fit.decide(view, queue)
+
+    sharing = Sharing(half_life=0.0, most_per_user=Most(dollars_per_hour=0.1), window=20)
+    ordering = Ordering(sharing)
+    for number in range(400):
+        cpus = 0.1 if number > 390 else 1.0
+        job = replace(make_job(f"job-{number}", cpus=cpus), owner=f"user-{number % 8}")
+        ordering.join(PlacementRequest(job, 1), number, 0.0)
+    found = [*decide_in_turn(counted, make_view(EQUAL), ordering.turns(Resources.of(16.0), 0.0))]
+    assert isinstance(found[-1].decision, Wait)
+    assert asked < 40

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
-from environment.pools import IdleTimeout, Terms
+from environment.pools import IdleTimeout, SpotTerms, Terms
+from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
@@ -279,3 +280,18 @@ def test_keeping_says_what_is_wrong(text: str) -> None:
     """Each in words."""
     with pytest.raises(ValueError, match=r"keep|seconds"):
         IdleTimeout.read(text)
+
+
+@pytest.mark.parametrize(
+    "terms", [Terms("large", spot=SpotTerms(0.001)), Terms("large", reserved_for=("gpus",))]
+)
+@pytest.mark.parametrize("policy", ["ff", "greedy", "aep"])
+def test_a_job_that_larger_vms_bar_has_the_size_that_fits_the_others(terms: Terms, policy: str) -> None:
+    """It was shown with the size for the larger ones alone, and waited for ever before all others."""
+    large = make_vm("large", 16.0, 65536, 1.0)
+    large = replace(large, terms=terms, resources=Resources.of(16.0, 65536, {"gpus": 2.0}))
+    small = make_vm("small", 4.0, 16384, 0.1)
+    wide = WorkloadJob("wide", 0.0, "sort", 8.0, 4096, 1, 100.0, min_cpus=2.0, spot="never")
+    result = simulate(create(policy), Workload((wide, work("next", 1.0, 1, 50.0))), (large, small))
+    assert {job.name: job.taken[0].cpus for job in result.jobs}["wide"] == 4.0
+    assert len(result.jobs) == 2
