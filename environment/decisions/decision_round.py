@@ -342,9 +342,10 @@ def _ask_in_turn(
         if not why:
             if isinstance(verdict.decision, Place) or len(owners) == _OWNERS:
                 break
-            if not (why := waits_for_own(view, queue[0])):
-                break
-            owners.add(queue[0].job.owner)
+            owner = queue[0].job.owner
+            if not (why := waits_for_own(view, queue[0])) or not whole.without_owners({*owners, owner}):
+                break  # nobody else waits: the policy's own reason says more
+            owners.add(owner)
         queue = whole.without_owners(owners) if owners else whole
         verdict = Verdict(head, view, Wait(why))
     return replace(verdict, left=whole) if refused > _REFUSED else verdict

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -79,7 +80,8 @@ def show(answer: Fetched, output: str) -> int:
     elif output == "yaml":
         import yaml
 
-        print(visible(yaml.safe_dump(answer.json, sort_keys=False, allow_unicode=True)), end="")
+        plain = json.loads(json.dumps(answer.json))  # YAML knows dictionaries of no other class
+        print(visible(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)), end="")
     elif output == "name":
         for name in answer.names:
             print(visible(name))

@@ -166,12 +166,13 @@ def test_the_token_is_not_sent_on_in_the_clear(monkeypatch: pytest.MonkeyPatch, 
     with Stoker("https://127.0.0.1:1", token) as client:
         asked = []
 
-        def answer(method: str, path: str, **_: object) -> httpx.Response:
+        @contextmanager
+        def answer(method: str, path: str, **_: object) -> Iterator[httpx.Response]:
             asked.append(path)
             request = httpx.Request(method, f"https://127.0.0.1:1{path}")
-            return httpx.Response(307, headers={"Location": "http://127.0.0.1:2/v1/policy"}, request=request)
+            yield httpx.Response(307, headers={"Location": "http://127.0.0.1:2/v1/policy"}, request=request)
 
-        monkeypatch.setattr(client._http, "request", answer)
+        monkeypatch.setattr(client._http, "stream", answer)
         with pytest.raises(StokerError, match="not https: not followed"):
             client.policy()
     assert asked == ["/v1/policy"]

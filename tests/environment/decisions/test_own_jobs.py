@@ -66,7 +66,7 @@ def test_others_go_before_a_job_that_its_own_users_jobs_hold_up(
     assert not any(verdict.faults for verdict in found)
     for verdict in found[2:]:
         assert isinstance(verdict.decision, Wait)
-        assert "small, a job of its user; jobs of others do not wait for it" in verdict.decision.reason
+        assert "of 3 executors" in verdict.decision.reason, "where nobody else waits, the policy tells why"
 
 
 @pytest.mark.parametrize("order", ORDERS)
