@@ -165,13 +165,19 @@ def read(response: httpx.Response) -> Json:
 
 
 def _json(response: httpx.Response) -> Json:
+    found = json_object(response)
+    if found is None:
+        raise StokerError(f"{_place(response.url)} is no Stoker daemon: its answer is no JSON object")
+    return found
+
+
+def json_object(response: httpx.Response) -> Answer | None:
+    """The JSON object that an answer is; None where it is anything else."""
     try:
         found = json.loads(response.content, object_hook=Answer)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise StokerError(f"{_place(response.url)} is no Stoker daemon: its answer is no JSON object")
-    return found
+        return None
+    return found if isinstance(found, Answer) else None
 
 
 def download(path: str) -> Flow[bytes]:
@@ -462,11 +468,8 @@ def _hint(error: httpx.TransportError) -> str:
 
 
 def _problem(response: httpx.Response) -> StokerError:
-    try:
-        body = json.loads(response.content)
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict) or not isinstance(body.get("detail", body.get("title")), str):
+    body = json_object(response)
+    if body is None or not isinstance(body.get("detail", body.get("title")), str):
         place = _place(response.url)
         return StokerError(f"{place} answers with HTTP {response.status_code}: is it a Stoker daemon?")
     kinds = {401: UnauthorizedError, 404: NotFoundError}

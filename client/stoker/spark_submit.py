@@ -206,7 +206,7 @@ def _own_version(environ: Mapping[str, str]) -> str:
 def _their_version() -> Flow[str]:
     """The version of the daemon's default Spark, which every answer names."""
     response = yield from _asked("GET", "/v1/submissions/status/none")
-    return str(_message(response).get("serverSparkVersion") or "")
+    return str((flows.json_object(response) or flows.Answer()).get("serverSparkVersion") or "")
 
 
 def _wait(submission: str) -> Flow[int]:
@@ -241,7 +241,7 @@ def _tell_state(answer: Mapping[str, Any]) -> int:
 def _speak(method: str, path: str, **options: Any) -> Flow[dict[str, Any]]:
     """Ask in Spark's protocol; StokerError with the server's words for an ErrorResponse."""
     response = yield from _asked(method, path, **options)
-    message = _message(response)
+    message = flows.json_object(response) or flows.Answer()
     if response.is_success and message.get("action"):
         return message
     words = message.get("message") or message.get("detail")
@@ -258,14 +258,6 @@ def _asked(method: str, path: str, **options: Any) -> Flow[Any]:
     except httpx.TransportError as error:
         url = flows.asked(error)
         raise UnreachableError(f"no daemon answers at {url}: {str(error) or 'not in time'}") from None
-
-
-def _message(response: Any) -> dict[str, Any]:
-    try:
-        found = json.loads(response.content)
-    except (ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {}
 
 
 def _path(what: str, submission: str) -> str:

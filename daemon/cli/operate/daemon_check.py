@@ -47,8 +47,4 @@ def _object(client: "Stoker", path: str) -> dict[str, Any]:
     """The object that the daemon answers; empty where it is none."""
     from stoker import flows
 
-    try:
-        found = client.run(flows.send("GET", path)).json()
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return flows.json_object(client.run(flows.send("GET", path))) or {}
