@@ -328,26 +328,24 @@ def _ask_in_turn(
     """Ask about the queue, and again without jobs that limits, or their own users' other jobs, hold up."""
     head, queue, owners, refused = whole[0], whole, set[str](), 0
     while queue:
-        verdict, why = _ask_once(decide, view, queue, sizing, held), ""
+        verdict = _ask_once(decide, view, queue, sizing, held)
         if verdict.faults:
             break
         if isinstance(verdict.decision, Place):
             request, allowed = verdict.request, _within_limits(queue, view, verdict.request, verdict.decision)
-            if isinstance(allowed, Place):
-                verdict = _with_driver(replace(verdict, decision=allowed), queue[0])
-            else:
-                why = f"{allowed}; jobs behind it do not wait for it"
+            if isinstance(allowed, str):
                 refused += 1
                 whole = whole.without(request) if refused <= _REFUSED else whole.without_user(request)
-        if not why:
-            if isinstance(verdict.decision, Place) or len(owners) == _OWNERS:
+                queue = whole.without_owners(owners) if owners else whole
+                verdict = Verdict(head, view, Wait(f"{allowed}; jobs behind it do not wait for it"))
+                continue
+            verdict = _with_driver(replace(verdict, decision=allowed), queue[0])
+            if isinstance(verdict.decision, Place):
                 break
-            owner = queue[0].job.owner
-            if not (why := waits_for_own(view, queue[0])) or not whole.without_owners({*owners, owner}):
-                break  # nobody else waits: the policy's own reason says more
-            owners.add(owner)
-        queue = whole.without_owners(owners) if owners else whole
-        verdict = Verdict(head, view, Wait(why))
+        if len(owners) == _OWNERS or not waits_for_own(view, queue[0]):
+            break
+        owners.add(queue[0].job.owner)
+        queue = whole.without_owners(owners)  # where nobody else waits, the policy's own reason stays
     return replace(verdict, left=whole) if refused > _REFUSED else verdict
 
 

@@ -26,12 +26,14 @@ def carried(
         yield from requests
         return
     of_user, left_out = Counter(taken), set[str]()
+    all_taken = of_user.total() + more
     for request in requests:
-        owner, all_taken = request.job.owner, of_user.total() + more
+        owner = request.job.owner
         if owner in left_out:
             continue
         if request.grows:
             if (room := min(request.count, most - all_taken)) > 0:
+                all_taken += room
                 of_user[owner] += room
                 yield request.first(room)
             continue
@@ -43,6 +45,7 @@ def carried(
                 return
             left_out.add(owner)
             continue
+        all_taken += needs(request)
         of_user[owner] += needs(request)
         yield request
 

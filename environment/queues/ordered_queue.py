@@ -28,12 +28,6 @@ def others(sharing: Sharing, head: Job, job: Job) -> bool:
     return (leaf(job.queue), job.owner) != (leaf(head.queue), head.owner)
 
 
-def _of_its_user(
-    sharing: Sharing, among: Iterable[PlacementRequest], request: PlacementRequest
-) -> list[PlacementRequest]:
-    return [each for each in among if not others(sharing, request.job, each.job)]
-
-
 class OrderedQueue(WaitingRequests):
     """The jobs that may be placed now, in order, as many as the window has."""
 
@@ -143,7 +137,8 @@ class OrderedQueue(WaitingRequests):
         most, head = self._standings.sharing.overtaken_by_others, self.head
         if most is None or head is None or self._scene.overtaken.get(head.job.id, 0) < most:
             return None
-        return _of_its_user(self._standings.sharing, self._look(self._window), head)
+        sharing = self._standings.sharing
+        return [each for each in self._look(self._window) if not others(sharing, head.job, each.job)]
 
     @property
     def head(self) -> PlacementRequest | None:

@@ -60,8 +60,8 @@ class FillingScene:
     """Constants of a round: waiting jobs, limits and terms. Seconds.
 
     `ages` has the same jobs as the lines, by queue, the oldest first. `first` go before all others; `skipped`
-    are not placed now, by queue, and `left_out` are users of whom none is, in a queue or in all. `overtaken`
-    has the number of overtakings by job id.
+    are not placed now, by queue, nor are jobs of users in `left_out`, of a queue or of all. `overtaken` has
+    the number of overtakings by job id.
     """
 
     tree: Tree

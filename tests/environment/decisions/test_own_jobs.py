@@ -97,7 +97,7 @@ def test_no_job_of_the_user_goes_before_it_from_beyond_the_window(order: tuple[C
 
 @pytest.mark.parametrize("users", [9, 20])
 def test_others_go_before_the_wide_jobs_of_many_users(users: int) -> None:
-    """Each of whom has a small one on the cluster."""
+    """Every user has a small job on the cluster."""
     small = [owned(f"small-{number}", f"user-{number}", cpus=0.1) for number in range(users)]
     wide = [owned(f"wide-{number}", f"user-{number}", 3, 4.0) for number in range(users)]
     view = view_with(owned("first", "user-0", cpus=0.1))
