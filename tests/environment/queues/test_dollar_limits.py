@@ -65,55 +65,48 @@ def test_it_is_placed_where_the_limit_allows_it(policy: str) -> None:
     assert not placed.faults
 
 
+class Counted:
+    """First fit, with the number of its decisions."""
+
+    def __init__(self) -> None:
+        self.asked, self._policy = 0, create("ff")
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Count, and decide."""
+        self.asked += 1
+        return self._policy.decide(view, queue)
+
+
 def test_many_such_jobs_of_a_user_take_few_decisions() -> None:
     """After some, all of the user's are set aside at once."""
-    asked = 0
-    first_fit = create("ff")
-
-    def counted(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        nonlocal asked
-        asked += 1
-        return first_fit.decide(view, queue)
-
-    found = verdicts(counted, [*["a"] * 200, "default", "default"], EQUAL, Queue("a", most=HALF))
+    counted = Counted()
+    found = verdicts(counted.decide, [*["a"] * 200, "default", "default"], EQUAL, Queue("a", most=HALF))
     assert [verdict.request.job.id for verdict in found[:2]] == ["default-200", "default-201"]
-    assert asked < 40
+    assert counted.asked < 20
 
 
 def test_new_queue_names_make_no_other_users() -> None:
     """Without queues a user with a new name for each job is one user, after some jobs aside as a whole."""
-    asked, first_fit = 0, create("ff")
-
-    def counted(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        nonlocal asked
-        asked += 1
-        return first_fit.decide(view, queue)
-
+    counted = Counted()
     ordering = Ordering(Sharing(half_life=0.0, most_per_user=Most(dollars_per_hour=0.1)))
     for number in range(200):
         job = replace(make_job(f"job-{number}"), queue=f"queue-{number}", owner="ann")
         ordering.join(PlacementRequest(job, 1), number, 0.0)
-    (found,) = decide_in_turn(counted, make_view(EQUAL), ordering.turns(Resources.of(16.0), 0.0))
+    (found,) = decide_in_turn(counted.decide, make_view(EQUAL), ordering.turns(Resources.of(16.0), 0.0))
     assert isinstance(found.decision, Wait)
     assert "may cost $0.1 per hour at most" in found.decision.reason
-    assert asked < 20
+    assert counted.asked < 20
 
 
 def test_a_round_about_many_users_over_their_limits_takes_few_decisions() -> None:
     """Each user's further jobs are set aside at once, also those that are not shown, for the whole round."""
-    asked, first_fit = 0, create("ff")
-
-    def counted(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        nonlocal asked
-        asked += 1
-        return first_fit.decide(view, queue)
-
+    counted = Counted()
     sharing = Sharing(half_life=0.0, most_per_user=Most(dollars_per_hour=0.1), window=20)
     ordering = Ordering(sharing)
     for number in range(400):
         cpus = 0.1 if number > 390 else 1.0
         job = replace(make_job(f"job-{number}", cpus=cpus), owner=f"user-{number % 8}")
         ordering.join(PlacementRequest(job, 1), number, 0.0)
-    found = [*decide_in_turn(counted, make_view(EQUAL), ordering.turns(Resources.of(16.0), 0.0))]
+    found = [*decide_in_turn(counted.decide, make_view(EQUAL), ordering.turns(Resources.of(16.0), 0.0))]
     assert isinstance(found[-1].decision, Wait)
-    assert asked < 40
+    assert counted.asked < 40

@@ -349,7 +349,7 @@ def test_nothing_is_compiled_anew_for_each_executor_that_is_lost(monkeypatch: py
 @pytest.mark.parametrize("boot", [10.0, 200.0])
 @pytest.mark.parametrize("keeping", [NONE, IdleTimeout("timeout", 300.0)])
 def test_no_part_of_a_bill_is_negative(notice: float, boot: float, keeping: IdleTimeout) -> None:
-    """Also of VMs that are taken away while they boot, and of those whose job has gone meanwhile."""
+    """Also for VMs that are taken away while they boot, or that their job leaves meanwhile."""
     jobs = [work(f"j{n}", 70.0 * n, 1 + n % 3, 20.0 + 15 * (n % 7)) for n in range(12)]
     for seed in range(8):
         bill = run("ff", jobs, pooled(3, spot(30.0, notice, boot, 60.0), cpus=2.0), keeping, seed).bill
